@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from laneway.api.fields import FIXED, immutable
 from laneway.api.registry import KINDS, KindInfo
 from laneway.api.schema import Schema, structural_schema
 
@@ -203,4 +204,7 @@ def _object_schema(info: KindInfo) -> Schema:
     schema = structural_schema(info.type)
     # Metadata is the API server's own; a CRD may only say that it is there.
     schema["properties"] |= _STANDARD
+    spec = schema["properties"].get("spec", {}).get("properties", {})
+    if fixed := [name for name, field in spec.items() if field.pop(FIXED, False)]:
+        schema["x-kubernetes-validations"] = [immutable(name) for name in fixed]
     return schema

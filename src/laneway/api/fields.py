@@ -20,53 +20,52 @@ ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f]*$"
 """No control characters: such a name could look like several lines of a list, or of a log."""
 
 
-def fixed(called: str) -> list[dict[str, str]]:
-    """A transition rule; the API server applies it only where old and new value exist.
+FIXED = "x-laneway-fixed"
+"""Marks a field of the spec that cannot change; the definition says so in a rule on the object."""
 
-    The server asks it before any webhook, so its words begin as those of admission do.
+
+def immutable(name: str) -> dict[str, str]:
+    """A rule on an object whose spec has the field: once it has a value, it keeps it.
+
+    A rule on the field itself would not be asked when the field is removed or set to null, and not
+    when it comes again with another value. The API server asks it before any webhook, so its words
+    begin as those of admission do.
     """
-    message = f"{called} is immutable: create another object instead"
-    return [{"rule": "self == oldSelf", "message": message}]
+    old, new = f"oldSelf.spec.{name}", f"self.spec.{name}"
+    return {
+        "rule": f"!has(oldSelf.spec) || !has({old}) || "
+        f"(has(self.spec) && has({new}) && {new} == {old})",
+        "message": f"{name} is immutable: create another object instead",
+        "fieldPath": f".spec.{name}",
+    }
 
 
 Address = Annotated[
     str,
     Meta(
         description="PCI address, domain:bus:device.function in lower-case hex. Immutable.",
-        extra_json_schema={
-            "pattern": _PCI_ADDRESS,
-            "x-kubernetes-validations": fixed("address"),
-        },
+        extra_json_schema={"pattern": _PCI_ADDRESS, FIXED: True},
     ),
 ]
 ParentAddress = Annotated[
     str,
     Meta(
         description="PCI address of the GPU that this function belongs to. Immutable.",
-        extra_json_schema={
-            "pattern": _PCI_ADDRESS,
-            "x-kubernetes-validations": fixed("parentGPUDeviceAddress"),
-        },
+        extra_json_schema={"pattern": _PCI_ADDRESS, FIXED: True},
     ),
 ]
 NodeName = Annotated[
     str,
     Meta(
         description="Node that holds the device. Immutable.",
-        extra_json_schema={
-            "pattern": ONE_LINE,
-            "x-kubernetes-validations": fixed("nodeName"),
-        },
+        extra_json_schema={"pattern": ONE_LINE, FIXED: True},
     ),
 ]
 UserName = Annotated[
     str,
     Meta(
         description="User who claims the device. Immutable.",
-        extra_json_schema={
-            "pattern": ONE_LINE,
-            "x-kubernetes-validations": fixed("username"),
-        },
+        extra_json_schema={"pattern": ONE_LINE, FIXED: True},
     ),
 ]
 OnNode = Annotated[str, Meta(description="Node that holds the device.")]

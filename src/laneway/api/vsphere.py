@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta, field
 
-from laneway.api.fields import API_VERSION, fixed
+from laneway.api.fields import API_VERSION, FIXED
 from laneway.api.meta import ObjectMeta, Status
 
 DEVICE_RESERVED: Final = "Reserved"
@@ -173,14 +173,14 @@ class VSphereHostSpec(_Part, frozen=True, kw_only=True):
         str,
         Meta(
             description="Name of the VCenter object. Fixed.",
-            extra_json_schema={"x-kubernetes-validations": fixed("vCenter")},
+            extra_json_schema={FIXED: True},
         ),
     ] = field(default="", name="vCenter")
     ref: Annotated[
         str,
         Meta(
             description="Managed object of the host, host-21. Fixed.",
-            extra_json_schema={"x-kubernetes-validations": fixed("ref")},
+            extra_json_schema={FIXED: True},
         ),
     ] = ""
 

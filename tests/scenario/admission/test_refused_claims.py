@@ -74,7 +74,7 @@ async def test_a_claim_is_its_users(world: World, admin: Kubectl, make_claim: An
     said = await bob.refused("delete", "pcideviceclaim", NIC)
     assert f"pcideviceclaim {NIC} belongs to user 'alice', so it cannot be deleted by you" in said
     said = await alice.not_patched("pcideviceclaim", NIC, userName="x")
-    assert "username is immutable" in said
+    assert "userName is immutable" in said
     said = await bob.not_patched("pcideviceclaim", NIC, disableResourcePooling=True)
     assert f"pcideviceclaim {NIC} belongs to user 'alice', so it cannot be changed by you" in said
 
@@ -133,7 +133,7 @@ async def test_usb_devices_and_their_controller(
         served(USBDeviceClaim), STICK, lambda one: bool(one.status.resource_name)
     )
     said = await alice.not_patched("usbdeviceclaim", STICK, userName="b")
-    assert "username is immutable" in said
+    assert "userName is immutable" in said
     said = await admin.not_applied(make_claim(HUB, "0000:00:14.0"))
     assert STICK in said
     said = await admin.refused("delete", "usbdevice", STICK)

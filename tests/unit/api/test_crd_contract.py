@@ -15,6 +15,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kapilite.cel.evaluation import plan, problems
 from laneway import api
 from laneway.api.crds import crds, crds_yaml
 
@@ -300,13 +301,18 @@ def test_columns_are_those_of_the_contract_then_wide_ones(kind: str) -> None:
 @pytest.mark.parametrize("kind", KIND_NAMES)
 def test_identity_fields_cannot_be_changed_and_nothing_else_is_fixed(kind: str) -> None:
     spec = SCHEMAS[kind]["properties"].get("spec", {"properties": {}}).get("properties", {})
-    rules = {
-        name: [rule["rule"] for rule in field["x-kubernetes-validations"]]
-        for name, field in spec.items()
-        if "x-kubernetes-validations" in field
-    }
+    texts = [name for name, field in spec.items() if field["type"] == "string"]
+    rules = plan(SCHEMAS[kind], is_root=True)
+    fixed = FIXED.get(kind, set())
 
-    assert rules == {name: ["self == oldSelf"] for name in FIXED.get(kind, set())}
+    for name in texts:
+        there, absent = {"spec": {name: "one"}}, ({"spec": {name: None}}, {"spec": {}}, {})
+        for new in ({"spec": {name: "other"}}, *absent):
+            found = [problem.field for problem in problems(rules, new, there)] if rules else []
+            assert found == ([f"spec.{name}"] if name in fixed else []), new
+        for old in absent:
+            assert rules is None or problems(rules, there, old) == []
+    assert fixed <= set(texts)
 
 
 @pytest.mark.parametrize("address", ["0000:00:00.0; id", "../../etc", "0000:00:00.8", "0", " "])

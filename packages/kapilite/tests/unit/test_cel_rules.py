@@ -88,6 +88,22 @@ def test_rules_stand_at_every_place_and_null_has_none() -> None:
 FIXED = [{"rule": "self == oldSelf", "message": "is immutable"}]
 
 
+@pytest.mark.parametrize("kind", ["string", "integer", "number", "boolean"])
+def test_a_field_that_is_null_is_absent(kind: str) -> None:
+    owner = {"type": kind, "nullable": True}
+    rules = [{"rule": "!has(self.owner)", "message": "has an owner"}]
+    schema = root(rules, owner=owner)
+    assert found(schema, {"owner": None}) == []
+    assert found(schema, {}) == []
+
+
+def test_an_object_with_a_null_equals_nothing() -> None:
+    schema = root(x=root(FIXED, owner={"type": "string", "nullable": True}))
+    assert found(schema, {"x": {"owner": "a"}}, {"x": {"owner": "a"}}) == []
+    same = {"x": {"owner": None}}
+    assert found(schema, same, same) == ['x: Invalid value: "object": is immutable']
+
+
 def test_transition_rules_need_an_old_value_at_the_same_place() -> None:
     schema = root(x=INTEGER | {"x-kubernetes-validations": FIXED})
     assert found(schema, {"x": 1}) == []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Schema = dict[str, Any]
+
+_NULL = math.nan
+"""For a rule, a field that is null is not there, and equals nothing, not even another null."""
 
 _TEXT = {"type": "string"}
 _ROOT: dict[str, Schema] = {
@@ -159,7 +163,9 @@ def _object(schema: Schema, value: dict[str, Any], *, is_root: bool) -> dict[str
     found: dict[str, Any] = {}
     for name, item in value.items():
         sub = properties.get(name)
-        if sub is None:
+        if item is None:
+            found[f"?{name}"] = _NULL
+        elif sub is None:
             # Out of reach under a name that is no identifier, but part of what is compared.
             found[f"?{name}"] = item
         else:
