@@ -66,7 +66,7 @@ def to_json(value: msgspec.Struct) -> bytes:
     return msgspec.json.encode(value)
 
 
-def to_builtins(value: msgspec.Struct) -> dict[str, Any]:
+def to_builtins(value: msgspec.Struct) -> dict[str, Json]:
     """The same as dicts and lists."""
-    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(value))
+    plain: dict[str, Json] = msgspec.json.decode(msgspec.json.encode(value))
     return plain

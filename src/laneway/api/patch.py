@@ -7,21 +7,19 @@ mentions, such as another writer's fields, is not touched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import msgspec
 
 from laneway.api.decoding import to_builtins
+from laneway.core.raw import Json, JsonObject
 
 
-def merge_patch(before: msgspec.Struct, after: msgspec.Struct) -> dict[str, Any]:
+def merge_patch(before: msgspec.Struct, after: msgspec.Struct) -> dict[str, Json]:
     """What to send so that `before` becomes `after`; empty when there is nothing to send."""
     return _difference(to_builtins(before), to_builtins(after))
 
 
-def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    patch: dict[str, Any] = {key: None for key in before if key not in after}
+def _difference(before: JsonObject, after: JsonObject) -> dict[str, Json]:
+    patch: dict[str, Json] = {key: None for key in before if key not in after}
     for key, new in after.items():
         old = before.get(key)
         if isinstance(new, dict) and isinstance(old, dict):

@@ -25,7 +25,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from laneway.api import Status
+from laneway.api import Condition, Status
 from laneway.controllers.devices.family import READ_FAILED, Family, T, read_failed
 from laneway.controllers.devices.outcome import answered, begun, being_done, in_words, refused
 from laneway.controllers.gpu_locks import GpuLocks
@@ -150,13 +150,11 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
 
     def address(self, stored: T) -> str:
         """The device that an object speaks of."""
-        spec: Any = _spec(stored)
-        return str(spec.address)
+        return str(_spec(stored).address)
 
     def asks(self, stored: T) -> bool:
         """Whether an object requests anything to be there."""
-        spec: Any = _spec(stored)
-        return bool(spec.enabled)
+        return bool(_spec(stored).enabled)
 
     @abstractmethod
     def desired(self, stored: T, shown: T) -> W:
@@ -397,7 +395,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         """The object as hardware shows it; blank where the device is not there."""
         return self.wanted.get(name, self._blank)
 
-    def _with(self, name: str, condition: Any) -> Status:
+    def _with(self, name: str, condition: Condition) -> Status:
         """What hardware shows, with an answer that it does not give by itself."""
         shown: Status = self._shown(name).status
         return msgspec.structs.replace(shown, conditions=[condition])

@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Generic, cast
+from typing import Generic, cast
 
 import msgspec
 
@@ -21,6 +21,7 @@ from laneway.controllers.devices.family import Family, T, merge_conditions, node
 from laneway.controllers.metrics import AgentMetrics
 from laneway.controllers.written import Written
 from laneway.core.inventory import Inventory
+from laneway.core.raw import Json
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry, run_workers
 from laneway.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
@@ -213,7 +214,7 @@ class Publisher(Generic[T]):
             patch |= to_builtins(settled)
         if not patch:
             return stored
-        body: dict[str, Any] = {"status": patch}
+        body: dict[str, Json] = {"status": patch}
         if unchanged:
             body["metadata"] = {"resourceVersion": stored.metadata.resource_version}
         patched = await self.client.patch(

@@ -9,11 +9,11 @@ import contextlib
 import lzma
 from collections.abc import Collection
 from importlib import resources
-from typing import Any
 
 import msgspec
 
 from laneway.api import ObjectMeta
+from laneway.core.raw import JsonObject, at
 from laneway.kube.client import Client
 from laneway.kube.errors import AlreadyExistsError
 from laneway.kube.resource import Resource
@@ -28,10 +28,10 @@ class _Named(msgspec.Struct, frozen=True):
 _CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", False, _Named)
 
 
-def shipped(package: str) -> list[dict[str, Any]]:
+def shipped(package: str) -> list[JsonObject]:
     """The definitions that a package holds."""
     packed = resources.files(package).joinpath("crds.json.xz").read_bytes()
-    found: list[dict[str, Any]] = msgspec.json.decode(lzma.decompress(packed))
+    found: list[JsonObject] = msgspec.json.decode(lzma.decompress(packed))
     return found
 
 
@@ -46,6 +46,6 @@ async def install_missing(client: Client, package: str, names: Collection[str] =
     if names and present.issuperset(names):
         return
     for crd in shipped(package):
-        if crd["metadata"]["name"] not in present:
+        if at(crd, ("metadata", "name")) not in present:
             with contextlib.suppress(AlreadyExistsError):
                 await client.create(_CRDS, crd)

@@ -16,9 +16,11 @@ import contextlib
 import logging
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
-from typing import Any
+
+import msgspec
 
 from laneway.api import Condition, set_condition, timestamp
+from laneway.core.raw import Json, JsonObject
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry, run_workers
 from laneway.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
@@ -171,7 +173,7 @@ class NodeKubelet:
             _container(pod, name, ready=True, state={"running": {"startedAt": now}})
             for name in _names(pod)
         ]
-        body = {
+        body: JsonObject = {
             "phase": "Running",
             "startTime": now,
             "conditions": _conditions(pod, "True", ""),
@@ -182,11 +184,16 @@ class NodeKubelet:
     async def _finish(self, pod: Pod, phase: str, code: int, reason: str, message: str) -> None:
         """Say how the containers ended, then free what they had."""
         now = _now()
-        ended = {"exitCode": code, "reason": reason, "message": message, "finishedAt": now}
+        ended: JsonObject = {
+            "exitCode": code,
+            "reason": reason,
+            "message": message,
+            "finishedAt": now,
+        }
         statuses = [
             _container(pod, name, ready=False, state={"terminated": ended}) for name in _names(pod)
         ]
-        body = {
+        body: JsonObject = {
             "phase": phase,
             "conditions": _conditions(
                 pod, "False", "PodCompleted" if phase == "Succeeded" else "PodFailed"
@@ -205,7 +212,7 @@ class NodeKubelet:
                 PODS, meta.name, meta.namespace, uid=meta.uid, grace_seconds=0
             )
 
-    async def _write(self, pod: Pod, status: dict[str, Any]) -> None:
+    async def _write(self, pod: Pod, status: JsonObject) -> None:
         body = {"metadata": {"uid": pod.metadata.uid}, "status": status}
         meta = pod.metadata
         with contextlib.suppress(ConflictError):  # another pod has its name by now
@@ -218,7 +225,7 @@ class NodeKubelet:
         if node is None:
             await register(self._client, self.name)
             return
-        status: dict[str, Any] = {}
+        status: dict[str, Json] = {}
         for field, devices_ in (
             ("capacity", self._kubelet.capacity),
             ("allocatable", self._kubelet.allocatable),
@@ -230,7 +237,7 @@ class NodeKubelet:
                 status[field] = changed
         conditions = set_condition(node.status.conditions, _READY, _now())
         if conditions != list(node.status.conditions):
-            status["conditions"] = conditions
+            status["conditions"] = msgspec.to_builtins(conditions)
             status["nodeInfo"] = {"kubeletVersion": VERSION}
         if status:
             log.debug("node %s: %s", self.name, status)
@@ -295,16 +302,17 @@ def _ending(workload: Workload) -> tuple[str, int, str, str]:
     return ("Failed", code, "Error", "") if code else ("Succeeded", 0, "Completed", "")
 
 
-def _conditions(pod: Pod, ready: str, reason: str) -> list[Condition]:
+def _conditions(pod: Pod, ready: str, reason: str) -> Json:
     conditions: Sequence[Condition] = pod.status.conditions
     for kind in ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"):
         status = ready if "Ready" in kind else "True"
         one = Condition(type=kind, status="True" if status == "True" else "False", reason=reason)
         conditions = set_condition(conditions, one, _now())
-    return list(conditions)
+    found: Json = msgspec.to_builtins(conditions)
+    return found
 
 
-def _container(pod: Pod, name: str, *, ready: bool, state: dict[str, Any]) -> dict[str, Any]:
+def _container(pod: Pod, name: str, *, ready: bool, state: JsonObject) -> JsonObject:
     return {
         "name": name,
         "ready": ready,

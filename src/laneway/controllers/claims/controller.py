@@ -312,7 +312,7 @@ class ClaimController(ActingController[C, W]):
         if not _is_going(stored):
             await self.write_status(stored, self.status(stored, None))
 
-    def _with(self, name: str, condition: Any) -> Status:
+    def _with(self, name: str, condition: Condition) -> Status:
         return self.status(self._shown(name), condition)
 
     async def write_status(self, stored: C, status: Status, *, unchanged: bool = False) -> C:

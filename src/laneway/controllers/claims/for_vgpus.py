@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import Any
 
 from laneway.api import OwnerReference, PCIDevice, PCIDeviceClaim, VGPUDevice, to_builtins
 from laneway.api.fields import API_VERSION
@@ -22,12 +21,13 @@ from laneway.controllers.devices.vgpu import parent_name, wrong_device
 from laneway.controllers.metrics import AgentMetrics
 from laneway.controllers.written import Written
 from laneway.core import keys, names
+from laneway.core.raw import Json, JsonObject
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry, run_workers
 from laneway.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
 from laneway.kube.informer import Informer
 from laneway.kube.queue import WorkQueue
-from laneway.kube.resource import served
+from laneway.kube.resource import KubeObject, served
 
 log = logging.getLogger(__name__)
 
@@ -76,8 +76,10 @@ class VgpuClaims:
             await self.queue.join()
             self.made.set()
 
-    def _changed(self, before: Any, after: Any) -> None:
-        name = (after or before).metadata.name
+    def _changed(self, before: KubeObject | None, after: KubeObject | None) -> None:
+        if (one := after or before) is None:
+            return
+        name = one.metadata.name
         if after is None and isinstance(before, PCIDeviceClaim):
             self._written.forget(name)
             self._deleted.pop(name, None)
@@ -154,7 +156,7 @@ class VgpuClaims:
     async def _correct(self, claim: PCIDeviceClaim, vgpu: VGPUDevice, device: PCIDevice) -> None:
         """Have a claim say what it should; what else it says stays."""
         meta = claim.metadata
-        patch: dict[str, Any] = {}
+        patch: dict[str, Json] = {}
         if labels := _missing(self._labels(vgpu), meta.labels):
             patch["labels"] = labels
         if annotations := _missing(_annotations(vgpu), meta.annotations):
@@ -218,7 +220,7 @@ def _annotations(vgpu: VGPUDevice) -> dict[str, str]:
     }
 
 
-def _owners(vgpu: VGPUDevice, device: PCIDevice) -> list[dict[str, Any]]:
+def _owners(vgpu: VGPUDevice, device: PCIDevice) -> list[JsonObject]:
     """First the function, as clients expect; the vGPU is what the claim is there for."""
     both = (
         OwnerReference(

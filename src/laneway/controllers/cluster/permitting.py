@@ -16,7 +16,6 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from laneway.controllers.cluster.caches import Caches
 from laneway.controllers.cluster.leading import Leading
@@ -24,6 +23,7 @@ from laneway.controllers.cluster.metrics import ManagerMetrics
 from laneway.controllers.cluster.needs import of_claim, of_usb_claim, of_vgpu
 from laneway.core import keys, permitted
 from laneway.core.permitted import Collision, Entry, List, Lists, Merged, Record
+from laneway.core.raw import Json, JsonObject
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.kube.errors import ConflictError, KubeError, NotFoundError
@@ -210,7 +210,7 @@ def _entry(own: permitted.Key) -> Entry:
     return Entry(own.list, own.resource, own.selectors[0])
 
 
-def _difference(stored: KubeVirt, present: Lists, merged: Merged) -> dict[str, Any]:
+def _difference(stored: KubeVirt, present: Lists, merged: Merged) -> JsonObject:
     """The patch that makes one of the other; empty when there is nothing to do."""
     lists = {
         str(name): items or None
@@ -221,10 +221,10 @@ def _difference(stored: KubeVirt, present: Lists, merged: Merged) -> dict[str, A
     remembered = stored.metadata.annotations.get(keys.ANNOTATION_PERMITTED, "")
     if not lists and text == remembered:
         return {}
-    metadata: dict[str, Any] = {"resourceVersion": stored.metadata.resource_version}
+    metadata: dict[str, Json] = {"resourceVersion": stored.metadata.resource_version}
     if text != remembered:
         metadata["annotations"] = {keys.ANNOTATION_PERMITTED: text or None}
-    body: dict[str, Any] = {"metadata": metadata}
+    body: dict[str, Json] = {"metadata": metadata}
     if lists:
         body["spec"] = {"configuration": {"permittedHostDevices": lists}}
     return body

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from laneway.api import Condition, ObjectMeta, Status, set_condition
 from laneway.core import names
@@ -22,7 +22,7 @@ class DeviceObject(Protocol):
     @property
     def metadata(self) -> ObjectMeta: ...
     @property
-    def status(self) -> Any: ...
+    def status(self) -> Status: ...
 
 
 T = TypeVar("T", bound=DeviceObject)

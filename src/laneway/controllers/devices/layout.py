@@ -7,7 +7,6 @@ GPU only, and the sum of the entries on the entries and the spec only.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -39,6 +38,7 @@ from laneway.core.mig.profiles import bare_name, display_name
 from laneway.core.pci import Link, PciAddress
 from laneway.core.phrases import counted, sentences, several, shown
 from laneway.core.plan import Plan
+from laneway.core.raw import JsonObject
 from laneway.core.reasons.former import renamed
 from laneway.core.refusals import (
     ApprovalRequired,
@@ -199,25 +199,25 @@ def _refused(stored: DeviceObject) -> Answer | None:
     return Answer(answer.reason, answer.message, f"{type(stored).__name__} {stored.metadata.name}")
 
 
-def vgpu_patch(profile: str | None) -> dict[str, Any]:
+def vgpu_patch(profile: str | None) -> JsonObject:
     """The desired state for a vGPU, or for none."""
     return {"enabled": False} if profile is None else {"enabled": True, "vGPUTypeName": profile}
 
 
-def gpu_patch(desired: tuple[bool, str]) -> dict[str, Any]:
+def gpu_patch(desired: tuple[bool, str]) -> JsonObject:
     enabled, mode = desired
     return {"enabled": enabled, "mode": mode}
 
 
 def mig_patch(
     stored: MigConfiguration, desired: tuple[bool, dict[str, int]], ids: Mapping[str, int]
-) -> dict[str, Any]:
+) -> JsonObject:
     """The spec for exactly these GPU instances, or for none. `ids`: the driver's, by profile."""
     enabled, counts = desired
     if not enabled:
         return {"enabled": False}
     known = {bare_name(one.name): one for one in stored.spec.profile_spec}
-    listed = [
+    listed: list[JsonObject] = [
         {"name": one.name, "id": one.id, "requested": counts.get(name, 0)}
         for name, one in known.items()
     ]

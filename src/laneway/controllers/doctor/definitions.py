@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from laneway.api.crds import crds
 from laneway.api.fields import VERSION
 from laneway.api.registry import KINDS
 from laneway.controllers.doctor.objects import Plain
 from laneway.core.doctor.cluster_facts import Definition
+from laneway.core.raw import Json, JsonObject, at, items, members
 
 NAMES = tuple(f"{info.plural}.{info.group}" for info in KINDS)
 """Of the definitions that Laneway needs."""
@@ -28,7 +28,7 @@ def compare(present: Iterable[Plain]) -> tuple[Definition, ...]:
     )
 
 
-def _compared(name: str, wanted: Mapping[str, Any], stored: Plain) -> Definition:
+def _compared(name: str, wanted: JsonObject, stored: Plain) -> Definition:
     ours, theirs = set(_fields(_schema(wanted))), set(_fields(_schema(stored.spec)))
     versions = [one.get("name", "") for one in _maps(stored.spec.get("versions"))]
     established = any(
@@ -39,30 +39,30 @@ def _compared(name: str, wanted: Mapping[str, Any], stored: Plain) -> Definition
         name=name,
         present=True,
         established=established,
-        versions=tuple(versions),
+        versions=tuple(map(str, versions)),
         lacks=tuple(_topmost(ours - theirs)),
         adds=tuple(_topmost(theirs - ours)),
         release=stored.metadata.annotations.get(_RELEASE, ""),
     )
 
 
-def _schema(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+def _schema(spec: JsonObject) -> JsonObject:
     for version in _maps(spec.get("versions")):
         if version.get("name") == VERSION:
-            return _map(_map(version.get("schema")).get("openAPIV3Schema"))
+            return members(at(version, ("schema", "openAPIV3Schema")))
     return {}
 
 
-def _fields(schema: Mapping[str, Any], path: str = "", depth: int = 0) -> Iterator[str]:
+def _fields(schema: JsonObject, path: str = "", depth: int = 0) -> Iterator[str]:
     """Every field that a schema keeps, as `.status.conditions[].type`."""
     if depth > _DEEPEST:
         return
-    for name, inner in _map(schema.get("properties")).items():
+    for name, inner in members(schema.get("properties")).items():
         if path or name in ("spec", "status"):
             yield f"{path}.{name}"
-            yield from _fields(_map(inner), f"{path}.{name}", depth + 1)
-    if items := _map(schema.get("items")):
-        yield from _fields(items, f"{path}[]", depth + 1)
+            yield from _fields(members(inner), f"{path}.{name}", depth + 1)
+    if inner := schema.get("items"):
+        yield from _fields(members(inner), f"{path}[]", depth + 1)
 
 
 def _topmost(paths: Iterable[str]) -> list[str]:
@@ -74,9 +74,5 @@ def _topmost(paths: Iterable[str]) -> list[str]:
     return found
 
 
-def _map(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _maps(value: Any) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+def _maps(value: Json) -> list[JsonObject]:
+    return [one for one in items(value) if isinstance(one, Mapping)]

@@ -45,6 +45,7 @@ from laneway.core.doctor.cluster_facts import (
     Unseen,
     Workload,
 )
+from laneway.core.raw import at, items
 from laneway.kube.client import Client
 from laneway.kube.errors import UndecodableError
 from laneway.kube.kubevirt import KUBEVIRTS as TYPED_KUBEVIRTS
@@ -247,13 +248,12 @@ async def _kubevirts(asking: Asking) -> tuple[Installation, ...]:
 
 
 def _installation(stored: Plain, ours: set[permitted.Key]) -> Installation:
-    configuration = _map(stored.spec.get("configuration"))
-    gates = _map(configuration.get("developerConfiguration")).get("featureGates")
+    gates = at(stored.spec, ("configuration", "developerConfiguration", "featureGates"))
     typed = TYPED_KUBEVIRTS.decode(msgspec.json.encode(stored))
     internal = {
         key.resource
-        for name, items in lists_of(typed).items()
-        for item in items
+        for name, listed in lists_of(typed).items()
+        for item in listed
         if (key := permitted.key_of_item(name, item)) in ours
         and key is not None
         and not permitted.is_external(item)
@@ -262,14 +262,10 @@ def _installation(stored: Plain, ours: set[permitted.Key]) -> Installation:
         title=f"{stored.metadata.namespace}/{stored.metadata.name}",
         version=str(stored.status.get("observedKubeVirtVersion", "")),
         phase=str(stored.status.get("phase", "")),
-        gates=tuple(map(str, gates)) if isinstance(gates, list) else (),
+        gates=tuple(map(str, items(gates))),
         permits=typed.spec.configuration.permitted_host_devices is not None,
         internal=tuple(sorted(internal)),
     )
-
-
-def _map(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 # ------------------------------------------------------------------------------------------- nodes

@@ -8,12 +8,12 @@ have no objects.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
 from laneway.api import Condition, ObjectMeta
 from laneway.core.doctor.cluster_facts import Unreadable
+from laneway.core.raw import JsonObject
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError, NotFoundError
 from laneway.kube.resource import KubeObject, Resource, T
@@ -124,8 +124,8 @@ class Plain(_Part, frozen=True, kw_only=True):
     """Any object that is read as it is."""
 
     metadata: ObjectMeta = ObjectMeta()
-    spec: Mapping[str, Any] = {}
-    status: Mapping[str, Any] = {}
+    spec: JsonObject = {}
+    status: JsonObject = {}
 
 
 class SecretObject(_Part, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice
 from laneway.controllers.acting import ACTOR, Context
@@ -20,13 +20,15 @@ from laneway.controllers.devices.vgpu import parent_name
 from laneway.controllers.written import Written
 from laneway.core.layout.objects import Objects
 from laneway.core.layout.stages import Stage
+from laneway.core.raw import JsonObject
 from laneway.core.refusals import UpdateRejected
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError, InvalidError
 from laneway.kube.informer import Informer
 from laneway.kube.resource import served
 
-Patches = Sequence[tuple[Any, dict[str, Any]]]
+Lower: TypeAlias = VGPUDevice | SRIOVGPUDevice | MigConfiguration
+Patches = Sequence[tuple[Lower, JsonObject]]
 """Objects, and what to change in the spec of each."""
 
 _RELAYED = re.compile(r'^admission webhook "[^"]*" denied the request: ')
@@ -59,7 +61,7 @@ class LowerObjects:
         self._node = node
         self._client = client
         self._context = context
-        self._written: defaultdict[type[Any], Written] = defaultdict(Written)
+        self._written: defaultdict[type[Lower], Written] = defaultdict(Written)
 
     def stored(self, gpu: str) -> Stored:
         vgpus = {
@@ -86,7 +88,7 @@ class LowerObjects:
 
         `ids`: of GPU instance profiles.
         """
-        desired_states: list[tuple[Any, dict[str, Any]]] = [
+        desired_states: list[tuple[Lower, JsonObject]] = [
             (stored.vgpus[name], projection.vgpu_patch(profile)) for name, profile in stage.vgpus
         ]
         if stage.gpu is not None and stored.gpu is not None:
@@ -114,7 +116,7 @@ class LowerObjects:
         return None
 
     async def _desired(
-        self, stored: Any, spec: dict[str, Any], back_for: str, *, dry_run: bool
+        self, stored: Lower, spec: JsonObject, back_for: str, *, dry_run: bool
     ) -> None:
         resource = served(type(stored))
         version = {"resourceVersion": stored.metadata.resource_version}

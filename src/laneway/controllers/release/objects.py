@@ -23,6 +23,7 @@ from laneway.controllers.devices.holder import holder
 from laneway.controllers.devices.outcome import IN_PROGRESS
 from laneway.core import keys, names
 from laneway.core.pci import PciAddress
+from laneway.core.raw import JsonObject
 from laneway.core.reasons.former import renamed
 from laneway.core.release.everything import Stage, Thing
 from laneway.kube.client import Client
@@ -230,6 +231,6 @@ def _words(conditions: Sequence[Condition]) -> str:
     return f"{ready.reason}: {ready.message}"
 
 
-def disabled(kind: str) -> dict[str, Any]:
+def disabled(kind: str) -> JsonObject:
     """The spec by which an object requests nothing any more."""
     return {"numVFs": 0} if kind == "SRIOVNetworkDevice" else {"enabled": False}

@@ -10,7 +10,6 @@ is nothing to follow, and the card that is there is taken as it is.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 import msgspec
 
@@ -58,11 +57,11 @@ class CardIdentity:
 
     # ------------------------------------------------------------------------ who may do what
 
-    def is_moving(self, stored: Any) -> bool:
+    def is_moving(self, stored: object) -> bool:
         """Whether an object may be written half."""
         return gpu_of(stored) in self.moving
 
-    def other(self, stored: Any) -> CardReplaced | None:
+    def other(self, stored: object) -> CardReplaced | None:
         """What is wrong where another card than the spec is meant for sits in its place."""
         address = gpu_of(stored)
         own = self._gpus.store.get(names.pci_object_name(self._node, address)) if address else None
@@ -159,7 +158,7 @@ class CardIdentity:
         return address if ours and named == stored.metadata.name else None
 
 
-def gpu_of(stored: Any) -> PciAddress | None:
+def gpu_of(stored: object) -> PciAddress | None:
     """The GPU that an object is about; None for what is about none, or names none."""
     match stored:
         case SRIOVGPUDevice():
@@ -180,7 +179,7 @@ def _meant(stored: SRIOVGPUDevice) -> str:
     return stored.status.gpu_uuid
 
 
-def _spec(stored: Stored) -> dict[str, Any]:
+def _spec(stored: Stored) -> dict[str, object]:
     return {
         field.encode_name: msgspec.to_builtins(getattr(stored.spec, field.name))
         for field in msgspec.structs.fields(stored.spec)

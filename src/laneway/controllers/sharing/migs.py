@@ -10,7 +10,6 @@ made again, and requests what there is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -135,9 +134,7 @@ class MigController(ActingController[MigConfiguration, DesiredMig]):
             return stored
         owners = [to_builtins(one) for one in mig.owners(stored, mig.owned(gpu))]
         version = stored.metadata.resource_version
-        patch: dict[str, Any] = {
-            "metadata": {"ownerReferences": owners, "resourceVersion": version}
-        }
+        patch = {"metadata": {"ownerReferences": owners, "resourceVersion": version}}
         patched = await self.client.patch(self.resource, stored.metadata.name, patch)
         self._wrote("patch", patched)
         return patched

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import Any, assert_never
+from typing import assert_never
 
 import msgspec
 
@@ -25,6 +25,7 @@ from laneway.controllers.written import PATIENCE_SECONDS, Written
 from laneway.core import keys, names
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
+from laneway.core.raw import JsonObject
 from laneway.core.renumbering import DesiredState, Gone, Kind, Move, Renumbering, carry
 from laneway.host.attributes import describe
 from laneway.host.plans import moved
@@ -40,7 +41,7 @@ log = logging.getLogger(__name__)
 RETRY_SECONDS = 5.0
 """After the API server or the state folder refused something."""
 
-_TYPES: dict[Kind, type[Any]] = {
+_TYPES: dict[Kind, type[SRIOVGPUDevice | VGPUDevice | MigConfiguration]] = {
     "SRIOVGPUDevice": SRIOVGPUDevice,
     "VGPUDevice": VGPUDevice,
     "MigConfiguration": MigConfiguration,
@@ -259,7 +260,7 @@ class Renumberer:
             self._recorder.record(gpus.ref(stored), "Renumbered", text)
 
 
-def _is_going(stored: Any) -> bool:
+def _is_going(stored: KubeObject) -> bool:
     return bool(stored.metadata.deletion_timestamp)
 
 
@@ -267,7 +268,7 @@ def _concerned(moves: tuple[Move, ...]) -> frozenset[PciAddress]:
     return frozenset(address for move in moves for address in (move.before, move.after))
 
 
-def _plain(part: msgspec.Struct) -> dict[str, Any]:
+def _plain(part: msgspec.Struct) -> JsonObject:
     """What an object says, without what equals a default."""
-    plain: dict[str, Any] = msgspec.to_builtins(part)
+    plain: JsonObject = msgspec.to_builtins(part)
     return {field: value for field, value in plain.items() if value}

@@ -7,13 +7,13 @@ that a takeover has changed already. So whoever is interrupted begins again, and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
 from laneway.api import ObjectMeta
 from laneway.controllers.doctor.harvester import HOOKS, NAMESPACE, PARKED, RECORD
 from laneway.controllers.doctor.objects import WorkloadObject
+from laneway.core.raw import JsonObject, members
 from laneway.kube.client import Client
 from laneway.kube.errors import NotFoundError
 from laneway.kube.resource import KubeObject, Resource
@@ -43,7 +43,7 @@ class Untouched(msgspec.Struct, frozen=True):
     """An object as the server has it, field by field."""
 
     metadata: ObjectMeta
-    raw: Mapping[str, Any]
+    raw: JsonObject
 
 
 async def read(client: Client) -> ConfigMap | None:
@@ -94,12 +94,14 @@ def _images(daemon_set: WorkloadObject) -> list[str]:
 
 def of_hook(resource: Resource[KubeObject], found: Untouched) -> dict[str, str]:
     """A webhook configuration that is to be removed, so that it can be made again."""
-    meta = {key: value for key, value in found.raw["metadata"].items() if key not in _OF_SERVER}
+    meta = {
+        key: value for key, value in members(found.raw["metadata"]).items() if key not in _OF_SERVER
+    }
     body = {**found.raw, "metadata": meta}
     return {_key(resource): msgspec.json.encode(body).decode()}
 
 
-def hooks(stored: ConfigMap) -> list[tuple[Resource[KubeObject], dict[str, Any]]]:
+def hooks(stored: ConfigMap) -> list[tuple[Resource[KubeObject], JsonObject]]:
     """The webhook configurations of the record."""
     return [
         (resource, msgspec.json.decode(stored.data[_key(resource)]))

@@ -23,6 +23,7 @@ from laneway.controllers.doctor.harvester import (
 )
 from laneway.controllers.doctor.objects import DAEMON_SETS, WorkloadObject
 from laneway.controllers.takeover import admitting, adopting, record
+from laneway.core.raw import at
 from laneway.kube.client import Client
 from laneway.kube.errors import AlreadyExistsError, ConflictError, KubeError, NotFoundError
 from laneway.kube.pods import PODS
@@ -81,7 +82,7 @@ async def back(client: Client, tell: Tell) -> None:
             await client.create(resource, body)
         except AlreadyExistsError:
             continue  # Its controller was quicker.
-        tell(f"restored {resource.kind} {body['metadata']['name']}")
+        tell(f"restored {resource.kind} {at(body, ('metadata', 'name'))}")
     await client.delete(record.CONFIG_MAPS, RECORD, NAMESPACE, uid=stored.metadata.uid)
     tell(f"removed ConfigMap {NAMESPACE}/{RECORD}")
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple, assert_never
 
+from laneway.core.raw import Json
+
 EXTERNAL = "externalResourceProvider"
 RESOURCE = "resourceName"
 
@@ -65,9 +67,9 @@ def _by_ids(kind: List, vendor: str, device: str, resource: str) -> Entry | None
     return Entry(kind, resource, f"{vendor}:{device}".lower())
 
 
-def item_of(entry: Entry) -> dict[str, object]:
+def item_of(entry: Entry) -> dict[str, Json]:
     """An entry as KubeVirt stores it."""
-    rest: dict[str, object] = {RESOURCE: entry.resource, EXTERNAL: True}
+    rest: dict[str, Json] = {RESOURCE: entry.resource, EXTERNAL: True}
     match entry.list:
         case List.PCI:
             return {"pciVendorSelector": entry.selector} | rest

@@ -29,6 +29,7 @@ from laneway.core.permitted.entries import (
     key_of_item,
 )
 from laneway.core.permitted.record import Record
+from laneway.core.raw import Json
 
 
 class Way(NamedTuple):
@@ -50,14 +51,14 @@ def needed(way: Way) -> bool:
     return way.advertised or (way.bound and not way.leaving)
 
 
-Lists = Mapping[List, Sequence[object]]
+Lists = Mapping[List, Sequence[Json]]
 """The lists as they are stored; their items may be anything."""
 
 
 class Merged(NamedTuple):
     """What is to be stored."""
 
-    lists: dict[List, list[object]]
+    lists: dict[List, list[Json]]
     record: dict[Key, bool]
 
 
@@ -79,8 +80,8 @@ def merge(
 
 
 def _merge_list(
-    name: List, present: Sequence[object], ours: Record, needs: Mapping[Key, Entry]
-) -> tuple[list[object], dict[Key, bool]]:
+    name: List, present: Sequence[Json], ours: Record, needs: Mapping[Key, Entry]
+) -> tuple[list[Json], dict[Key, bool]]:
     keys = [key_of_item(name, item) for item in present]
     internal = {
         key for key, item in zip(keys, present, strict=True) if key and not is_external(item)
@@ -92,7 +93,7 @@ def _merge_list(
             own[need] = False
         elif need in ours or need in internal:
             own[need] = ours.get(need, True)
-    found: list[object] = []
+    found: list[Json] = []
     placed: set[Key] = set()
     for key, item in zip(keys, present, strict=True):
         if key is None or (key not in own and key not in ours):
@@ -110,6 +111,6 @@ def _merge_list(
     return found, own
 
 
-def _marked(item: object, *, external: bool) -> object:
+def _marked(item: Json, *, external: bool) -> Json:
     """An item whose devices come from another plugin than KubeVirt's own, or do not."""
     return {**item, EXTERNAL: external} if isinstance(item, Mapping) else item

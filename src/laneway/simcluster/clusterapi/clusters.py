@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from typing import Any
 
 from laneway.api import find_condition
+from laneway.core.raw import Json
 from laneway.kube.client import Client, PatchType
 from laneway.kube.clusterapi import LABEL_CLUSTER, Cluster
 from laneway.kube.informer import Informer
@@ -102,7 +102,7 @@ class ClusterController:
             reason, text = known.reason or "NotReady", known.message
         else:
             reason, text = ("Ready", "") if ready else ("NotReady", "it is being provisioned")
-        fields: dict[str, Any] = {"phase": "Provisioned" if there else "Provisioning"}
+        fields: dict[str, Json] = {"phase": "Provisioned" if there else "Provisioning"}
         if there:
             fields["initialization"] = {
                 "infrastructureProvisioned": True,

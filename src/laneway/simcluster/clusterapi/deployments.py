@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from laneway.core.raw import JsonObject
 from laneway.kube.client import Client
 from laneway.kube.clusterapi import LABEL_CLUSTER
 from laneway.kube.errors import AlreadyExistsError
@@ -167,12 +167,12 @@ def _labels(deployment: MachineDeployment) -> dict[str, str]:
     }
 
 
-def _set(deployment: MachineDeployment, template: str) -> dict[str, Any]:
+def _set(deployment: MachineDeployment, template: str) -> JsonObject:
     """The first version of a set: without machines, which it gets like any other."""
     meta, spec = deployment.metadata, deployment.spec
     own = {**_labels(deployment), LABEL_TEMPLATE: template}
     labels = {**spec.template.metadata.labels, **own}
-    body = {
+    body: JsonObject = {
         "clusterName": spec.cluster_name,
         "replicas": 0,
         "selector": {"matchLabels": {**spec.selector.match_labels, **own}},
@@ -195,5 +195,5 @@ def _set(deployment: MachineDeployment, template: str) -> dict[str, Any]:
     }
 
 
-def _annotations(annotations: Any) -> dict[str, Any]:
+def _annotations(annotations: Mapping[str, str]) -> JsonObject:
     return {"annotations": annotations} if annotations else {}

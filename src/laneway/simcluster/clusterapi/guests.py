@@ -10,12 +10,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
 from laneway.api import Condition, CoreNode, set_condition, timestamp
 from laneway.api.vsphere import DeviceStatus, VSphereHost
+from laneway.core.raw import Json, JsonObject
 from laneway.kube.client import Client
 from laneway.kube.clusterapi import LABEL_CLUSTER
 from laneway.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
@@ -85,7 +85,7 @@ class GuestController:
                 await self._say(infra, node)
 
     async def _say(self, infra: Infra, node: Node) -> None:
-        status: dict[str, Any] = {}
+        status: dict[str, Json] = {}
         wanted = resources(infra, self._vms(infra), self._host)
         for field in ("capacity", "allocatable"):
             before = {name: str(amount) for name, amount in getattr(node.status, field).items()}
@@ -96,7 +96,7 @@ class GuestController:
         now = timestamp(datetime.now(UTC))
         conditions = set_condition(node.status.conditions, _READY, now)
         if conditions != list(node.status.conditions):
-            status["conditions"] = conditions
+            status["conditions"] = msgspec.to_builtins(conditions)
             status["nodeInfo"] = {"kubeletVersion": VERSION}
             status["addresses"] = [msgspec.to_builtins(one) for one in infra.status.addresses]
         if status:
@@ -151,7 +151,7 @@ def _namespace(node: Node) -> str:
     return node.metadata.annotations.get(ANNOTATION_NODE_IN, "")
 
 
-def _node(infra: Infra) -> dict[str, Any]:
+def _node(infra: Infra) -> JsonObject:
     meta = infra.metadata
     machine = next((ref.name for ref in meta.owner_references if ref.kind == "Machine"), "")
     cluster = meta.labels.get(LABEL_CLUSTER, "")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from laneway.core.raw import JsonObject, at
 from laneway.kube import capv
 from laneway.kube.client import Client
 from laneway.simcluster.definitions import install_missing, shipped
@@ -17,6 +16,6 @@ async def install(client: Client) -> None:
     await install_missing(client, __package__)
 
 
-def provider_definitions() -> list[dict[str, Any]]:
+def provider_definitions() -> list[JsonObject]:
     """The definitions of the provider's kinds, with the fields that Laneway adds."""
-    return [crd for crd in shipped(__package__) if crd["spec"]["group"] == capv.GROUP]
+    return [crd for crd in shipped(__package__) if at(crd, ("spec", "group")) == capv.GROUP]

@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
 from laneway.api import ObjectMeta, timestamp
+from laneway.core.raw import Json, JsonObject, members
 from laneway.kube.client import Client
 from laneway.kube.errors import ConflictError, NotFoundError
 from laneway.kube.informer import Informer
@@ -37,7 +37,7 @@ class JobSpec(_Part, frozen=True, kw_only=True):
     completions: int | None = None
     backoff_limit: int | None = None
     suspend: bool = False
-    template: Mapping[str, Any] = {}
+    template: JsonObject = {}
 
 
 class JobStatus(_Part, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ class JobStatus(_Part, frozen=True, kw_only=True):
     active: int = 0
     succeeded: int = 0
     failed: int = 0
-    conditions: Sequence[Mapping[str, Any]] = ()
+    conditions: Sequence[JsonObject] = ()
 
 
 class Job(_Part, frozen=True, kw_only=True):
@@ -99,7 +99,7 @@ class JobController:
 
     async def _tell(self, job: Job, active: int, counts: Mapping[str, int], ending: str) -> None:
         now = timestamp(datetime.now(UTC))
-        body: dict[str, Any] = {
+        body: dict[str, Json] = {
             "active": active,
             "succeeded": counts["Succeeded"],
             "failed": counts["Failed"],
@@ -184,14 +184,14 @@ def _ended(job: Job) -> bool:
     )
 
 
-def _pod(job: Job) -> dict[str, Any]:
+def _pod(job: Job) -> JsonObject:
     template = job.spec.template
-    meta, about = job.metadata, template.get("metadata") or {}
+    meta, about = job.metadata, members(template.get("metadata"))
     labels = {"job-name": meta.name, "batch.kubernetes.io/job-name": meta.name}
     return {
         "metadata": {
             "generateName": f"{meta.name}-",
-            "labels": {**(about.get("labels") or {}), **labels},
+            "labels": {**members(about.get("labels")), **labels},
             "annotations": about.get("annotations") or {},
             "ownerReferences": [owner(JOBS, meta)],
         },
@@ -199,12 +199,12 @@ def _pod(job: Job) -> dict[str, Any]:
     }
 
 
-def _ran(pod: Pod) -> dict[str, Any]:
+def _ran(pod: Pod) -> JsonObject:
     """The status of a pod that was started; of one that is a Job's, that has ended as well."""
     now = timestamp(datetime.now(UTC))
     ends = any(ref.kind == "Job" for ref in pod.metadata.owner_references)
-    running = {"running": {"startedAt": now}}
-    ended = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": now}}
+    running: JsonObject = {"running": {"startedAt": now}}
+    ended: JsonObject = {"terminated": {"exitCode": 0, "reason": "Completed", "finishedAt": now}}
     ready = "False" if ends else "True"
     return {
         "phase": "Succeeded" if ends else "Running",

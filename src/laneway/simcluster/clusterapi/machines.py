@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import base64
 import contextlib
-from typing import Any
 
 from laneway.api import Condition, find_condition
+from laneway.core.raw import Json, JsonObject, members
 from laneway.kube.client import Client
 from laneway.kube.clusterapi import LABEL_CLUSTER, Cluster, Machine
 from laneway.kube.errors import AlreadyExistsError, ApiError, NotFoundError
@@ -127,7 +127,7 @@ class MachineController:
         meta = machine.metadata
         secret = f"{meta.name}-bootstrap"
         text = _USER_DATA.format(name=meta.name)
-        body = {
+        body: JsonObject = {
             "metadata": {
                 "name": secret,
                 "labels": {LABEL_CLUSTER: machine.spec.cluster_name},
@@ -161,7 +161,7 @@ class MachineController:
         healthy = node is not None and is_ready(node)
         ready = works.status == "True" and healthy
         text = works.message or ("" if healthy else "its node is not ready")
-        fields: dict[str, Any] = {
+        fields: dict[str, Json] = {
             "phase": _phase(booted=booted, there=there, joined=node is not None),
             "addresses": [
                 {"type": one.type, "address": one.address}
@@ -225,10 +225,10 @@ def _phase(*, booted: bool, there: bool, joined: bool) -> str:
     return "Provisioning" if booted else "Pending"
 
 
-def _cloned(machine: Machine, template: Infra) -> dict[str, Any]:
+def _cloned(machine: Machine, template: Infra) -> JsonObject:
     """A VSphereMachine as its template says; Cluster API copies no status and no name."""
-    inner = template.spec.get("template") or {}
-    about = inner.get("metadata") or {}
+    inner = members(template.spec.get("template"))
+    about = members(inner.get("metadata"))
     meta = machine.metadata
     kept = {
         name: value
@@ -238,8 +238,8 @@ def _cloned(machine: Machine, template: Infra) -> dict[str, Any]:
     return {
         "metadata": {
             "name": machine.spec.infrastructure_ref.name,
-            "labels": {**(about.get("labels") or {}), **meta.labels},
-            "annotations": {**(about.get("annotations") or {}), **kept},
+            "labels": {**members(about.get("labels")), **meta.labels},
+            "annotations": {**members(about.get("annotations")), **kept},
             "ownerReferences": [owner(MACHINES, meta)],
         },
         "spec": inner.get("spec") or {},

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 import msgspec
 
 from laneway.api import Condition, ConditionStatus, ObjectMeta
 from laneway.api.vsphere import DeviceStatus
+from laneway.core.raw import JsonObject
 from laneway.kube.capv import GROUP as PROVIDER
 from laneway.kube.capv import VERSION as PROVIDER_VERSION
 from laneway.kube.capv import MachineInitialization
 from laneway.kube.clusterapi import GROUP, VERSION, Address, Cluster, Machine, SetSpec, Status
-from laneway.kube.resource import KubeObject, Resource
+from laneway.kube.resource import KubeObject, Resource, T
 
 LABEL_DEPLOYMENT = "cluster.x-k8s.io/deployment-name"
 LABEL_SET = "cluster.x-k8s.io/set-name"
@@ -36,7 +37,7 @@ class MachineTemplate(_Part, frozen=True, kw_only=True):
     """What machines are made of."""
 
     metadata: ObjectMeta = ObjectMeta()
-    spec: Mapping[str, Any] = {}
+    spec: JsonObject = {}
 
 
 class MachineSetSpec(SetSpec, frozen=True, kw_only=True):
@@ -90,7 +91,7 @@ class Infra(_Part, frozen=True, kw_only=True):
     """An object of the provider's: VSphereCluster, VSphereMachine or VSphereMachineTemplate."""
 
     metadata: ObjectMeta = ObjectMeta()
-    spec: Mapping[str, Any] = {}
+    spec: JsonObject = {}
     status: InfraStatus = InfraStatus()
 
     @property
@@ -132,9 +133,7 @@ VSPHERE_VMS = Resource(PROVIDER, PROVIDER_VERSION, "vspherevms", True, Vm, "VSph
 SECRETS = Resource("", "v1", "secrets", True, Named, "Secret")
 
 
-def owner(
-    resource: Resource[KubeObject], meta: ObjectMeta, *, controls: bool = True
-) -> dict[str, Any]:
+def owner(resource: Resource[KubeObject], meta: ObjectMeta, *, controls: bool = True) -> JsonObject:
     """A reference to the owner of what is made for it."""
     return {
         "apiVersion": resource.api_version,
@@ -145,7 +144,7 @@ def owner(
     }
 
 
-def controlled(objects: Iterable[Any], uid: str) -> list[Any]:
+def controlled(objects: Iterable[T], uid: str) -> list[T]:
     """Those that one object controls."""
     return [
         one

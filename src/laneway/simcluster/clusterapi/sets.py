@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from typing import Any
 
 from laneway.api import find_condition
+from laneway.core.raw import JsonObject, members
 from laneway.kube.client import Client
 from laneway.kube.clusterapi import LABEL_CLUSTER, Machine
 from laneway.kube.queue import WorkQueue
@@ -113,11 +113,11 @@ def _made(machine: Machine) -> tuple[str, str]:
     return machine.metadata.creation_timestamp, machine.metadata.name
 
 
-def _machine(found: MachineSet) -> dict[str, Any]:
+def _machine(found: MachineSet) -> JsonObject:
     """A machine, and in its annotations what its infrastructure is to be cloned from."""
     name = f"{found.metadata.name}-{''.join(secrets.choice(_LETTERS) for _ in range(5))}"
     template = found.spec.template
-    ref = dict(template.spec.get("infrastructureRef") or {})
+    ref = members(template.spec.get("infrastructureRef"))
     kind = str(ref.get("kind", ""))
     cloned = {
         ANNOTATION_FROM: str(ref.get("name", "")),

@@ -10,13 +10,14 @@ from typing import Any
 import msgspec
 
 from laneway.api import Condition, ObjectMeta, set_condition, timestamp
+from laneway.core.raw import Json, JsonObject
 from laneway.kube.client import Client
 from laneway.kube.errors import ConflictError, NotFoundError
 from laneway.kube.resource import KubeObject, Resource
 
 
 async def create(
-    client: Client, resource: Resource[KubeObject], body: dict[str, Any], namespace: str = ""
+    client: Client, resource: Resource[KubeObject], body: JsonObject, namespace: str = ""
 ) -> None:
     """Make an object. Raises AlreadyExistsError, InvalidError."""
     kind = resource.kind or resource.type.__name__
@@ -25,11 +26,13 @@ async def create(
 
 
 async def write_status(
-    client: Client, resource: Resource[KubeObject], obj: Any, *conditions: Condition, **fields: Any
+    client: Client, resource: Resource[KubeObject], obj: Any, *conditions: Condition, **fields: Json
 ) -> None:
     """Have an object's status say so; write nothing where it does. Fields are named as in JSON."""
-    before: dict[str, Any] = msgspec.to_builtins(obj.status)
-    body = {name: value for name, value in fields.items() if not _says(before.get(name), value)}
+    before: JsonObject = msgspec.to_builtins(obj.status)
+    body: dict[str, Json] = {
+        name: value for name, value in fields.items() if not _says(before.get(name), value)
+    }
     now = timestamp(datetime.now(UTC))
     after: Sequence[Condition] = obj.status.conditions
     for one in conditions:
@@ -44,13 +47,13 @@ async def write_status(
         await client.patch(resource, meta.name, patch, meta.namespace, subresource="status")
 
 
-def _says(before: Any, wanted: Any) -> bool:
+def _says(before: Json, wanted: Json) -> bool:
     if isinstance(before, dict) and isinstance(wanted, dict):
         return all(before.get(name) == value for name, value in wanted.items())
     return bool(before == wanted)
 
 
-def _whole(one: Condition) -> dict[str, Any]:
+def _whole(one: Condition) -> JsonObject:
     """With the fields that Cluster API requires, empty ones as well."""
     return {"reason": one.status, "message": "", **msgspec.to_builtins(one)}
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+
+import msgspec
 
 from laneway.api import Condition, find_condition, set_condition, timestamp
+from laneway.core.raw import Json
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.kube.errors import (
@@ -220,12 +222,12 @@ class InstanceController:
         conditions = [one for one in instance.status.conditions if one.type not in dropped]
         for one in said:
             conditions = set_condition(conditions, one, now)
-        status: dict[str, Any] = {}
+        status: dict[str, Json] = {}
         if phase != instance.status.phase:
             status["phase"] = phase
         if conditions != list(instance.status.conditions):
-            status["conditions"] = conditions
-        metadata: dict[str, Any] = {"uid": instance.metadata.uid}
+            status["conditions"] = msgspec.to_builtins(conditions)
+        metadata: dict[str, Json] = {"uid": instance.metadata.uid}
         if node and pod is not None:
             status |= {"nodeName": node, "activePods": {pod.metadata.uid: node}}
             metadata["labels"] = {LABEL_NODE: node}

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 from laneway.core.permitted import RESOURCE
+from laneway.core.raw import JsonObject, members
 from laneway.kube.kubevirt import (
     ANNOTATION_DOMAIN,
     LABEL_CREATED_BY,
@@ -53,7 +52,7 @@ def refused(instance: Instance, permitted: PermittedHostDevices | None) -> str:
     )
 
 
-def launcher_pod(instance: Instance) -> dict[str, Any]:
+def launcher_pod(instance: Instance) -> JsonObject:
     """The manifest of the pod."""
     meta = instance.metadata
     wanted = desired(instance)
@@ -99,18 +98,19 @@ def launcher_pod(instance: Instance) -> dict[str, Any]:
     }
 
 
-def _virtual(domain: Mapping[str, Any]) -> dict[str, str]:
+def _virtual(domain: JsonObject) -> dict[str, str]:
     """What the virtual processors and memory of a VM ask of a node."""
     found = {}
     cpu = _part(domain, "cpu")
     processors = 1
     for factor in ("cores", "sockets", "threads"):
-        processors *= cpu.get(factor) or 1
+        count = cpu.get(factor)
+        processors *= count if isinstance(count, int) and count else 1
     found["cpu"] = f"{processors * 1000 // _OVERCOMMIT}m"
     if guest := _part(domain, "memory").get("guest"):
         found["memory"] = str(guest)
     return found
 
 
-def _part(obj: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    return obj.get(name) or {}
+def _part(obj: JsonObject, name: str) -> JsonObject:
+    return members(obj.get(name))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import msgspec
 
 from laneway.api import ObjectMeta, decode
+from laneway.core.raw import JsonObject
 from laneway.kube.kubevirt import GROUP, InstanceSpec, InstanceStatus, VirtualMachineStatus
 from laneway.kube.resource import Resource
 
@@ -29,7 +27,7 @@ class Template(_Part, frozen=True, kw_only=True):
     """What an instance is made of."""
 
     metadata: ObjectMeta = ObjectMeta()
-    spec: Mapping[str, Any] = {}
+    spec: JsonObject = {}
 
 
 class VmSpec(_Part, frozen=True, kw_only=True):
@@ -59,7 +57,7 @@ class Instance(_Part, frozen=True, kw_only=True):
     """A VirtualMachineInstance."""
 
     metadata: ObjectMeta = ObjectMeta()
-    spec: Mapping[str, Any] = {}
+    spec: JsonObject = {}
     status: InstanceStatus = InstanceStatus()
 
 
@@ -79,7 +77,7 @@ def owner(meta: ObjectMeta) -> str:
     return next((one.uid for one in meta.owner_references if one.controller), "")
 
 
-def owned_by(kind: str, meta: ObjectMeta) -> list[dict[str, Any]]:
+def owned_by(kind: str, meta: ObjectMeta) -> list[JsonObject]:
     """The owner references of what an object of KubeVirt's makes."""
     return [
         {

@@ -11,9 +11,10 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from laneway.api import Condition, set_condition, timestamp
+from laneway.core.raw import JsonObject
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.kube.errors import (
@@ -199,7 +200,7 @@ class VmController:
         await self._client.patch(VMS, meta.name, body, meta.namespace, subresource="status")
 
 
-def _instance(vm: Vm) -> dict[str, Any]:
+def _instance(vm: Vm) -> JsonObject:
     template, meta = vm.spec.template, vm.metadata
     return {
         "apiVersion": INSTANCES.api_version,
