@@ -99,13 +99,13 @@ class AccessReviews:
         if task is None:
             task = self._asking[key] = asyncio.create_task(self._ask(key, requester, access))
             task.add_done_callback(lambda done: self._answered(key, done))
-        # Whoever asked first may go away; the others still wait.
+        # The first caller may go away; the others still wait.
         return await asyncio.shield(task)
 
     def _answered(self, key: _Key, task: asyncio.Task[bool]) -> None:
         del self._asking[key]
         if not task.cancelled():
-            task.exception()  # Nobody may be left to hear of it, which asyncio would complain of.
+            task.exception()  # No caller may be left to read it, which asyncio would complain of.
 
     async def _ask(self, key: _Key, requester: Requester, access: Access) -> bool:
         try:

@@ -180,7 +180,7 @@ FRESH_SECONDS = 0.02
 
 
 def _ledger(source: LedgerSource) -> Ledger | None:
-    """As of now; in a large cluster as of a moment ago, made beside the answers."""
+    """As of now; in a large cluster as of a moment ago, made concurrently with the answers."""
     return source.fresh() if source.build_seconds <= FRESH_SECONDS else source.ledger
 
 

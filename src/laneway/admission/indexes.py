@@ -74,7 +74,7 @@ def _made(resource: str, framework: str) -> tuple[tuple[str, str]]:
 
 
 def _coming(claim: PCIDeviceClaim | USBDeviceClaim) -> Iterable[Hashable]:
-    """Nobody has answered yet, or all that is missing is that others take note of the device."""
+    """No agent has answered yet, or all that is missing is that others see the device."""
     if claim.metadata.deletion_timestamp:
         return ()
     conditions = claim.status.conditions
@@ -128,7 +128,7 @@ def _devices(obj: VirtualMachine | VirtualMachineInstance) -> Iterable[Hashable]
             obj.metadata.annotations.get(keys.ANNOTATION_ALLOCATION, "")
         )
     except ValueError:
-        recorded = []  # Somebody has spoilt it: it says nothing.
+        recorded = []  # It was spoilt by hand: it says nothing.
     return found.union(one.name for one in recorded)
 
 

@@ -8,7 +8,7 @@ traceback goes to the log.
 
 Two exceptions let people mend what is broken. An object that cannot be read may be deleted, for
 Laneway has carried nothing of it out; and an update of one is judged as the creation that it is to
-whoever could not read what was there before.
+a reader that could not decode what was there before.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ class Kind(Generic[T]):
     rules: Rules[T]
     mutate: Mutate | None = None
     foreign: bool = False
-    """Whether it is somebody else's, and passes where Laneway cannot judge it (`unjudged`)."""
+    """Whether it is another product's, and passes where Laneway cannot judge it (`unjudged`)."""
     asks_for_devices: bool = False
     """Whether its objects request devices, in a number that is limited."""
     reported_as: str = ""
-    """A group, if refusals of this kind are told as its own controller tells them."""
+    """A group, if refusals of this kind are worded as its own controller words them."""
 
 
 AnyKind = Kind[Any]
@@ -178,7 +178,7 @@ class Judging:
         if not verdict.refusals:
             return Answer(warnings=(*verdict.warnings, *rights.warnings))
         about = About(request.name, kind.reported_as, kind.name) if kind.reported_as else None
-        # What a write would bring about is not told of one that is refused.
+        # A refused write has no warnings about its effects.
         return Answer(denial(verdict.refusals, about), rights.warnings)
 
     async def _caught_up(self, kind: Kind[T], request: Request[T]) -> None:

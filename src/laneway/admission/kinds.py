@@ -1,7 +1,7 @@
 """The kinds that are judged, and by what.
 
 Our own, those of KubeVirt and for vSphere that request devices, and the cluster's Nodes, of which
-one label is ours. Nobody writes a DeviceNode but its agent, so there is nothing to judge about one.
+one label is ours. Only its agent writes a DeviceNode, so there is nothing to judge about one.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _noting(where: Sequence[str], template: Sequence[str], mutate: Mutate | None
             before = None if old is None else _asking(old, where, template)
             asking = _asking(raw, where, template)
         except DecodeError:
-            return change  # Whoever judges it says so.
+            return change  # The rule that judges it says so.
         users = recording.of_written(question.requester, asking, before, world)
         notes = recording.operations(raw, (*where, "annotations"), users, change.operations)
         return Change((*change.operations, *notes), change.warnings)

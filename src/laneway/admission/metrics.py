@@ -1,6 +1,6 @@
 """What the webhook counts, for Prometheus.
 
-Labels come from what Laneway knows, never from what is sent, so that nobody can make up series.
+Labels come from what Laneway knows, never from what is sent, so that no client can make up series.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which pods may have devices that somebody has claimed.
+"""Which pods may have claimed devices.
 
-A claim is for a user, or for whoever was granted the verb `use` on it; of a pod that is whoever
+A claim is for a user, or for users with the verb `use` on it; of a pod that is the user who
 makes it, or the account as which it runs. The second is for pods that a controller makes, of a
 Deployment or a Job: its account has no right to anything, and the workload's author is not known.
 Who may make pods in a namespace may run them as any account of the namespace, so what is granted to
@@ -9,9 +9,9 @@ an account is granted to all of them.
 A pod that KubeVirt makes for an instance has the devices that the instance lists, which were judged
 before; that it is one says who makes it and that the instance exists, not a label.
 
-Pods that request nothing that Laneway knows pass unseen, and so do those while nobody answers: the
-agent judges last, when the kubelet asks (`core.device_plugin.entitled`). So it is noted on the pod
-on whose behalf it was made, which nobody else may write.
+Pods that request nothing that Laneway knows pass unseen, and so do those while the webhook does not
+answer: the agent judges last, when the kubelet asks (`core.device_plugin.entitled`). So the pod's
+requester is noted on it, which no other client may write.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def judge_change(request: Request[Pod], _world: World, _granted: Granted) -> Ver
 
 
 def mutate(question: Question, world: World) -> Change:
-    """Note on a new pod on whose behalf it is made."""
+    """Note on a new pod who requests it."""
     if question.operation != Operation.CREATE or question.subresource or question.object is None:
         return Change()
     request: Request[Pod] = read_request(Pod, Operation.CREATE, question)
@@ -96,7 +96,7 @@ def _requesters(request: Request[Pod], world: World) -> tuple[User, ...]:
 def _askers(request: Request[Pod], resource: str, count: int, world: World) -> Askers:
     is_launcher, instance = recording.instance_of(request, world)
     if is_launcher:
-        # KubeVirt also passes on the limits of instances and networks, for which nobody answers.
+        # KubeVirt also passes on the limits of instances and networks, for which no user is known.
         devices = counted(instance.spec.domain.devices.all) if instance is not None else {}
         answers = count <= devices.get(resource, 0)
         found = Askers.recorded(_requesters(request, world) if answers else ())

@@ -1,13 +1,13 @@
-"""On whose behalf devices are requested: noted where it is known, believed where it is not.
+"""The users who request devices: recorded where they are known, taken over where they are not.
 
 KubeVirt's controller makes instances and their pods in its own name, and a kubelet requests devices
-in nobody's. So whoever writes a VM is noted on it (`core.requesters`); the note goes from a
-pool to its VMs, from a VM to its instance and from there to the pod, each time taken from
-the object that is known, not from what the new one says. A VM that was stored while nobody
-judged it has no note, and its instance is nobody's.
+without naming a user. So the user who writes a VM is recorded on it (`core.requesters`); the record
+goes from a pool to its VMs, from a VM to its instance and from there to the pod, each time taken
+from the object that is known, not from what the new one says. A VM that was stored while the
+webhook did not answer has no record, and its instance has no requester.
 
-Machines from before there were notes bear the mark that admission had looked at their devices. They
-count as written on behalf of those whose devices they request.
+Machines from before there were records bear the mark that admission had looked at their devices.
+They count as written by the owners of the devices that they request.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Asking(NamedTuple):
 def of_written(
     requester: Requester, asking: Asking, old: Asking | None, world: World
 ) -> tuple[User, ...]:
-    """On whose behalf something requests devices that is written.
+    """The users who request the devices of an object that is written.
 
     Who adds devices requests them; those that stay were requested by others. Who writes the note
     again takes all of them over.
@@ -110,13 +110,13 @@ def marked(title: str, asking: Asking, old: Asking | None) -> Iterator[Refusal]:
 
 
 def is_taken_over(requester: Requester, annotations: _Annotations, before: _Annotations) -> bool:
-    """Whether devices are somebody's now who did not request all of them before."""
+    """Whether a user requests devices now who did not request all of them before."""
     said = annotations.get(KEY)
     return said != before.get(KEY) and said == written((user(requester),))
 
 
 def known(devices: Devices, annotations: _Annotations, world: World) -> tuple[User, ...]:
-    """On whose behalf a stored object requests its devices; nobody, where nobody judged it."""
+    """The users who request a stored object's devices; none, where it was not judged."""
     if found := read(annotations):
         return found
     mark = mark_of(devices)
@@ -148,7 +148,7 @@ def starter(request: Request[VirtualMachineInstance], world: World) -> VirtualMa
 
 
 def _starters(request: Request[VirtualMachineInstance], world: World) -> Iterator[OwnerReference]:
-    """The VMs that control an instance, as KubeVirt says; nobody else is believed."""
+    """The VMs that control an instance, as KubeVirt says; no other client is believed."""
     if makers.is_kubevirt(request.requester, world):
         for owner in request.object.metadata.owner_references:
             if owner.kind == "VirtualMachine" and owner.controller:
@@ -156,7 +156,7 @@ def _starters(request: Request[VirtualMachineInstance], world: World) -> Iterato
 
 
 def of_instance(request: Request[VirtualMachineInstance], world: World) -> tuple[User, ...]:
-    """On whose behalf an instance requests its devices."""
+    """The users who request an instance's devices."""
     new = request.object
     if not new.spec.domain.devices.all:
         return ()

@@ -60,4 +60,4 @@ class Access:
     resource: str
     name: str
     whose: Requester | None = None
-    """None: of whoever asks now."""
+    """None: of the requester."""

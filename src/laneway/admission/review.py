@@ -2,7 +2,7 @@
 
 Reading is tolerant: null counts as absent, unknown fields are ignored, and the objects stay JSON
 until it is known what they are. Whatever cannot be read still gets an answer that is an
-AdmissionReview, with the uid if there is one, because an answer that is none tells nobody what is
+AdmissionReview, with the uid if there is one, because any other answer hides what is
 wrong. The forms v1 and v1beta1 have the same fields; the answer has the form of the question.
 """
 

@@ -146,7 +146,7 @@ class _Bodies:
 
     @contextlib.asynccontextmanager
     async def room(self, peer: str, length: int | None) -> AsyncIterator[None]:
-        """Wait for room for a body of so many bytes; None: nobody has said how many."""
+        """Wait for room for a body of so many bytes; None: the number is not known."""
         if length is not None and length < LARGE:
             yield
             return

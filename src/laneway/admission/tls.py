@@ -4,7 +4,7 @@ The files are looked at every few seconds: a mounted Secret changes by the swap 
 above them, which no watch of the files themselves would tell. A new pair is first tried on the
 side, from a copy in memory, so that what is then loaded is exactly what was tried, and connections
 that are being made see the old pair or the new one. A pair that cannot be used, or has expired, is
-told once and left alone: what is served stays. Files that are not there yet are waited for.
+reported once and left alone: what is served stays. Files that are not there yet are waited for.
 
 The key is in no log, and its copy never on a disk.
 """

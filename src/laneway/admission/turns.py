@@ -1,8 +1,8 @@
 """Who computes next: one at a time, in turn among peers and, of a peer, among its users.
 
-What is computed on the event loop holds up everybody, however short each piece of it is. Pieces
-that somebody else can cause are computed in a turn each. Who requests many of them waits behind his
-own, and costs anybody else one piece.
+What is computed on the event loop delays all requests, however short each piece of it is. Pieces
+that a client can cause are computed in a turn each. A client with many of them waits behind its
+own, and delays any other by one piece.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Which writes must not pass where Laneway cannot judge them.
 
-A kind that is somebody else's must not depend on what Laneway makes of it, but a device must not
+A kind of another product must not depend on what Laneway makes of it, but a device must not
 be given away because a rule failed. So it is looked, with as little reading as can be, whether a
 write requests devices again, or changes what Laneway alone notes. Of pods the second is enough: one
-that nobody has judged gets nothing that is claimed (`core.device_plugin.entitled`).
+that was not judged gets nothing that is claimed (`core.device_plugin.entitled`).
 """
 
 from __future__ import annotations

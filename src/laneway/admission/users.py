@@ -1,6 +1,6 @@
-"""Who has a device, or names it: whoever would miss it if it went.
+"""Users of a device: VMs and pods that have it or name it.
 
-Somebody is a user of a device when one of these says so:
+A VM or pod is a user of a device when one of these says so:
 
 - its claim or VGPUDevice: the kubelet gave it to a pod;
 - a VM, or an instance of one, that calls one of its devices by this name. Whether it
@@ -9,7 +9,7 @@ Somebody is a user of a device when one of these says so:
   and holds for what the VM still requests.
 
 A stopped VM that is being deleted uses nothing any more. A device that a VM would
-get by the name of its resource alone belongs to nobody before it is started.
+get by the name of its resource alone belongs to no VM before it is started.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class Verdict:
 
     refusals: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
-    """What is legal but unwise, in whole sentences; shown to whoever asked, by kubectl too."""
+    """What is legal but unwise, in whole sentences; shown to the user, by kubectl too."""
 
     @property
     def allowed(self) -> bool:

@@ -1,4 +1,4 @@
-"""How verdicts are told: the refusal as a `Status` says it, and warnings in bounds.
+"""How verdicts are worded: the refusal as a `Status` says it, and warnings in bounds.
 
 Where every refusal names a field, it is the object as it is written that is wrong (Invalid), and
 kubectl shows the causes, each with its field. Else it is what is around the object, or who asks
@@ -23,7 +23,7 @@ WARNING_LIMIT = 256
 WARNINGS_LIMIT = 4096
 """Characters of one warning, and of all together."""
 CAUSES_LIMIT = 32
-"""So many refusals of one object are told one by one; an object can give cause for thousands."""
+"""The most refusals of one object that are listed; an object can cause thousands."""
 
 
 class Cause(NamedTuple):
@@ -50,7 +50,7 @@ class Denial(NamedTuple):
     message: str
     causes: Sequence[Cause] = ()
     about: About | None = None
-    """Where it is told in Kubernetes' own form."""
+    """Where it is worded in Kubernetes' own form."""
 
 
 def denial(refusals: Sequence[Refusal], about: About | None = None) -> Denial:

@@ -1,4 +1,4 @@
-"""What rules may look at: the cluster as watches have told it.
+"""What rules may look at: the cluster as watches report it.
 
 The stores are the informers' own; a test fills them itself.
 """
@@ -39,7 +39,7 @@ MEDIATED = "mdev"
 VENDOR_VFIO = "vendor-vfio"
 """The same of one that is a PCI function."""
 FRAMEWORKS = (MEDIATED, VENDOR_VFIO, "")
-"""How a vGPU can be made; empty while nobody knows."""
+"""How a vGPU can be made; empty while not known."""
 
 NODE = "node"
 """Index of devices by the node that they are on."""
@@ -96,6 +96,6 @@ class World:
     vsphere_refuses: bool = False
     """Whether VMs are refused for which their vCenter has no devices, or only warned of."""
     ledger: Callable[[], Ledger | None] = lambda: None
-    """Who has what and what is free, as of now; None while that is not known."""
+    """The holders of devices and what is free, as of now; None while that is not known."""
     trusted: frozenset[str] = frozenset()
     """Usernames of Laneway's own agent and manager, who keep objects in step with hardware."""

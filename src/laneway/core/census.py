@@ -1,6 +1,6 @@
 """What a node's GPUs, virtual functions and vGPUs are doing, counted by state.
 
-Every state is counted, also with nothing in it: a number that goes away cannot be told from one
+Every state is counted, also with nothing in it: a number that goes away looks like one
 that is not collected. Profiles are too many for that, so those that there are now are counted.
 """
 
@@ -21,10 +21,10 @@ from laneway.core.vgpu.catalogue import profile_named
 GpuState = Literal["enabled", "disabled", "passthrough", "undriven"]
 """Has virtual functions; has none; is a virtual machine's as a whole; no driver serves it."""
 UNKNOWN = "unknown"
-"""The mode of a GPU that could not be asked, and a profile that nobody knows."""
+"""The mode of a GPU that could not be asked, and an unknown profile."""
 VfKind = Literal["gpu", "network", "other"]
 VfState = Literal["vgpu", "passthrough", "host", "free"]
-"""Carries a vGPU; is on vfio-pci; is the node's own; nobody's."""
+"""Carries a vGPU; is on vfio-pci; is the node's own; none of these."""
 
 
 def gpus(inventory: Inventory) -> dict[GpuState, int]:

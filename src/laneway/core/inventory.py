@@ -31,7 +31,7 @@ class ConfiguredVgpu(msgspec.Struct, frozen=True):
     """mdev only."""
     iommu_group: int | None = None
     placement: int | None = None
-    """First memory slot, counted inside its GPU instance where it has one; None: not told."""
+    """First memory slot, counted inside its GPU instance where it has one; None: not reported."""
     gpu_instance: int | None = None
     """Id of the GPU instance that it is in."""
 

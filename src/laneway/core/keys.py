@@ -37,7 +37,7 @@ ANNOTATION_MOVED = "devices.harvesterhci.io/laneway-moved"
 """On an object whose spec came with a card from another slot: the version that was replaced. A
 write with it follows the hardware and no user's request. Not of Harvester."""
 ANNOTATION_REQUESTERS = "devices.harvesterhci.io/laneway-requesters"
-"""On what requests devices, from a VirtualMachine to a pod: the users on whose behalf, as JSON.
+"""On what requests devices, from a VirtualMachine to a pod: the users who request them, as JSON.
 Only the webhook writes it. Not of Harvester."""
 
 FINALIZER_PCI_CLAIM = "wrangler.cattle.io/PCIDeviceClaimOnRemove"

@@ -76,7 +76,7 @@ def usb_resource_name(object_name: str) -> str:
 
 
 def is_resource_name(text: str) -> bool:
-    """Whether a name that somebody wrote (an override annotation) can be used as it is."""
+    """Whether a name from outside (an override annotation) can be used as it is."""
     vendor, _, name = text.partition("/")
     return (
         _SUBDOMAIN.fullmatch(vendor) is not None

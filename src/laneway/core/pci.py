@@ -1,7 +1,7 @@
 """PCI addresses and the facts that one PCI function shows about itself.
 
 These are the words in which the host layer reports and every decision is made, so they hold what
-hardware says and nothing that somebody desired.
+hardware says and no desired state.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def few(names: Iterable[str], separator: str = ", ") -> str:
 
 
 def closest(text: str, names: Iterable[str]) -> tuple[str, ...]:
-    """The few names that somebody may have meant: but for case, by their beginning, or alike.
+    """The few names that may be meant: but for case, by their beginning, or alike.
 
     Of names of several parts the last one counts as well: it tells them apart.
     """
@@ -68,7 +68,7 @@ def _last(name: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """What somebody wrote, however odd and long, as a part of a line."""
+    """A text from outside, however odd and long, as a part of a line."""
     cut = ascii(text[:_LONGEST_QUOTE])
     return f"{cut[:-1]}…{cut[-1]}" if len(text) > _LONGEST_QUOTE else cut
 

@@ -2,7 +2,7 @@
 
 The end is kept, because that is where programs say why they failed, and the text says that its
 beginning was left out. Terminal sequences and every character that is not printable go, so that a
-program cannot write to the terminal, or between the lines of the log, of whoever reads it.
+program cannot write to the terminal, or between the lines of the log, of its reads it.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 Objects are named for addresses, and a desired state is made for a card. A card that is inserted
 gives those behind it other addresses at the next boot, and then every desired state follows its
-card, which is told by its UUID. A card has its virtual functions at the same distances in any slot,
+card, which its UUID identifies. A card has its virtual functions at the same distances in any slot,
 so the desired states for them follow as well, whether or not the functions are there yet.
 
 No desired state is lost by that, and none comes to a card that it was not made for: a desired state
 goes only where nothing is desired, where that leaves as well, or where it was meant for a card that
-has certainly gone. As long as one card cannot be told, none has. Everything else waits.
+has certainly gone. As long as one card cannot be identified, none has. Everything else waits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class DesiredOn(msgspec.Struct, frozen=True):
 
     address: PciAddress
     card: str
-    """UUID of the card for which it is desired; empty when nobody ever knew it."""
+    """UUID of the card for which it is desired; empty when it was never known."""
 
 
 class Move(NamedTuple):
@@ -86,7 +86,7 @@ def moves(
 ) -> tuple[Move, ...]:
     """The cards whose desired states can follow them now.
 
-    `unreported`: GPUs that are there, of which nobody knows which cards they are.
+    `unreported`: GPUs that are there, whose identity is not known.
     """
     here = {one.address: one for one in desired}
     times = Counter(one.card for one in here.values())
@@ -94,7 +94,7 @@ def moves(
     found = {
         one.address: Move(one.card, one.address, places[one.card])
         for one in here.values()
-        # Of two claims to one card nobody can say which is right, unless the card is at one.
+        # Of two claims to one card neither is known to be right, unless the card is at one.
         if times[one.card] == 1 and places.get(one.card, one.address) != one.address
     }
 

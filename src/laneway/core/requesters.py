@@ -1,8 +1,8 @@
-"""On whose behalf a workload requests devices, as its annotation says.
+"""The users who request a workload's devices, as its annotation says.
 
 KubeVirt makes pods and a kubelet requests devices without saying for whom. So admission notes on
-what requests devices who wrote it, as the API server knows them: on a VirtualMachine, whence it
-comes to the VirtualMachineInstance and its pod, and on any other pod. Nobody else may write the
+what requests devices who wrote it, as the API server knows them: on a VirtualMachine, from which it
+comes to the VirtualMachineInstance and its pod, and on any other pod. No other client may write the
 annotation: what carries it is stored only after admission has seen it.
 """
 
@@ -19,7 +19,7 @@ MOST = 8
 
 
 class User(msgspec.Struct, frozen=True):
-    """Somebody as the API server knows them."""
+    """A user as the API server knows them."""
 
     username: str
     groups: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ _decode = msgspec.json.Decoder(tuple[User, ...]).decode
 
 
 def read(annotations: Mapping[str, str]) -> tuple[User, ...]:
-    """The users that annotations name; nobody where they say none, or nonsense."""
+    """The users that annotations name; empty where they name none, or are invalid."""
     try:
         return _decode(annotations.get(keys.ANNOTATION_REQUESTERS, "[]"))
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -37,7 +37,7 @@ def read(annotations: Mapping[str, str]) -> tuple[User, ...]:
 
 
 def written(users: Iterable[User]) -> str:
-    """What the annotation says of them; empty for nobody."""
+    """What the annotation says of them; empty for no users."""
     found = {one.username: one for one in users if one.username}
     latest = tuple(found.values())[-MOST:]
     return msgspec.json.encode(latest).decode() if latest else ""

@@ -17,7 +17,7 @@ from laneway.core.pci import PciAddress
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """Somebody who uses a device, so that taking it away would hurt or hang."""
+    """A user of a device, whom its removal would affect or for whom it would hang."""
 
     kind: Literal["process", "mount", "swap", "volume", "network"]
     text: str
@@ -63,9 +63,9 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Whether this is the last scan alone. A decision then says whether anything is to be done, and
     of a plan no more than that."""
     holders: dict[PciAddress, tuple[Holder, ...]] = {}
-    """Functions that somebody uses now."""
+    """Functions that are in use now."""
     usb_holders: dict[str, tuple[Holder, ...]] = {}
-    """USB devices, by port, that somebody uses now."""
+    """USB devices, by port, that are in use now."""
     visibility_error: str = ""
     """Why users may have been missed; empty when all processes could be seen."""
     vfio_pci: Literal["ready", "loadable", "missing"] = "ready"

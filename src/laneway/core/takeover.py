@@ -1,7 +1,7 @@
 """Whether Laneway can take over from Harvester's controller, or give way to it again.
 
 Both controllers keep the same objects, so that there is nothing to convert: what matters is that
-only one of them runs, that the one that begins finds everything as it expects, and that nobody
+only one of them runs, that the one that begins finds everything as it expects, and that neither
 touches a device that a VM has. Everything that speaks against it, or that a person should know
 beforehand, is a finding; a problem keeps the takeover from being begun.
 """
@@ -49,7 +49,7 @@ class TakeoverFacts(msgspec.Struct, frozen=True, kw_only=True):
     cluster: ClusterFacts
     claims: tuple[ClaimFact, ...] = ()
     waiting: tuple[str, ...] = ()
-    """Specs, by object, that nobody has carried out yet; those of claims are not among them."""
+    """Specs, by object, that are not carried out yet; those of claims are not among them."""
     vms: tuple[VmFact, ...] = ()
     permitted: int = 0
     """Entries among KubeVirt's permitted devices that an external plugin serves."""

@@ -12,7 +12,7 @@ from laneway.core.workload import Workload, ending
 
 
 class VmState(StrEnum):
-    """How a user stands to a device. The first that fits is told."""
+    """How a user stands to a device. The first that fits is reported."""
 
     RUNS = "it runs or is being started"
     STOPPED = "it is stopped; the device stays reserved for it"

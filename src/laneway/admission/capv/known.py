@@ -1,4 +1,4 @@
-"""What vCenters have and have reserved, as admission keeps it: read once, when it is told.
+"""What vCenters have and have reserved, as admission keeps it: read once, when it changes.
 
 A vCenter has hundreds of hosts with devices, and every one of them matters for every machine.
 """

@@ -2,8 +2,8 @@
 
 A set is judged when it is to have more machines, or others. Machines that it has and that stay as
 they are need nothing new; where it is to have others, what the old ones have is theirs in the end.
-A roll-out that first makes a new machine needs room beside the old ones: where there is none, that
-is said in time, and never refused, because it is a matter of how and not of what.
+A roll-out that first makes a new machine needs room in addition to the old ones: where there is
+none, that is said in time, and never refused, because it is a matter of how and not of what.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ class _Case(NamedTuple):
 
     @property
     def coming(self) -> int:
-        """So many machines are still to be made, beside those that it has."""
+        """So many machines are still to be made, in addition to those that it has."""
         if self.own and not self.others:
             return self.replicas - len(self.own)
-        # Nobody knows which devices the old ones have, only that they have some.
+        # It is not known which devices the old ones have, only that they have some.
         return self.replicas - self.had
 
 
@@ -175,7 +175,7 @@ def _short(case: _Case) -> tuple[Problem, ...]:
 
 
 def _roll_out(case: _Case, name: str, advice: str) -> tuple[str, ...]:
-    """That new machines could not be made beside the old ones, if so."""
+    """That new machines could not be made while the old ones exist, if so."""
     if not advice or case.supply.room(case.requested) > (0 if case.others else case.coming):
         return ()
     words = (

@@ -1,7 +1,7 @@
 """The rules for VSphereMachine, VSphereMachineTemplate and VSphereVM.
 
 What is wrong in itself is refused, as CAPV refuses it, for all three kinds alike; a deletion never,
-and an update only for what it changes, so that whoever has an odd object can still see it through
+and an update only for what it changes, so that an odd object can still be brought
 to its end. Whether a vCenter has the devices is asked where a person can still choose others: of a
 template, and of a machine that is made without one. What controllers make of objects that were
 stored before there were rules is not held up by what a vCenter would make something of.
@@ -85,7 +85,7 @@ def _refusal(problem: Problem) -> FieldInvalid:
 
 
 def _printable(value: object) -> object:
-    """Texts that JSON cannot hold, as they can be told."""
+    """Texts that JSON cannot hold, as they can be shown."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else value
 
 

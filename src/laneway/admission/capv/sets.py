@@ -1,6 +1,6 @@
 """The rules for MachineDeployments, MachineSets and control planes with devices of a vCenter.
 
-A MachineSet of a MachineDeployment is not judged: whoever made that has been told. A control plane
+A MachineSet of a MachineDeployment is not judged: the user of that was warned. A control plane
 belongs to a Cluster, too, but that says nothing of how many machines it has.
 """
 

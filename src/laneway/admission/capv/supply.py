@@ -163,7 +163,7 @@ def cluster_of(world: World, whose: Whose) -> VSphereCluster | None:
 
 
 def _server(world: World, whose: Whose) -> str:
-    """The machines' own, or their cluster's; empty where nobody says it."""
+    """The machines' own, or their cluster's; empty where neither says it."""
     found = None if whose.server else cluster_of(world, whose)
     return whose.server if found is None else found.spec.server
 

@@ -39,7 +39,7 @@ class Zones(NamedTuple):
 
     zones: tuple[Zone, ...]
     even: bool = True
-    """Whether each has its share; where these are vCenters with failure domains, nobody knows."""
+    """Whether each has its share; not known where these are vCenters with domains."""
 
     @property
     def known(self) -> bool:

@@ -1,8 +1,8 @@
 """Whether a PCI device can be claimed now, as its agent has published it.
 
 The agent decides by the same facts before it touches anything; here they are only read, so that
-somebody is told at once. What it has not said anything about yet is its own to decide. A claim that
-leaves the driver alone takes nothing from the node, so only what nobody can do without an IOMMU
+the user is told at once. What it has not said anything about yet is its own to decide. A claim that
+leaves the driver alone takes nothing from the node, so only what cannot be done without an IOMMU
 group is refused to it.
 """
 

@@ -1,8 +1,8 @@
 """PCIDeviceClaims: who may have which device, and when a claim may go.
 
 A claim has the name of its PCIDevice, and nothing that says which device it is about, or whose it
-is, ever changes. It goes only when nobody has or names the device: the agent would wait for them
-anyhow, but whoever deletes it should know. The claims of vGPUs are Laneway's own business.
+is, ever changes. It goes only when no VM or pod has or names the device: the agent would wait for
+them anyhow, but the user should know. The claims of vGPUs are Laneway's own business.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RESOURCE = f"{KIND}s"
 
 
 def mutate(request: Request[PCIDeviceClaim]) -> tuple[PatchOperation, ...]:
-    """A claim that names nobody is the requester's, and an address gets the form of sysfs."""
+    """A claim that names no user is the requester's, and an address gets the form of sysfs."""
     operations = ownership.in_the_name_of(request, PCIDeviceClaimSpec())
     written = request.new.spec.address if request.new is not None else ""
     address = pci_address(written)
@@ -105,7 +105,7 @@ def _update(case: Case[PCIDeviceClaim], old: PCIDeviceClaim, new: PCIDeviceClaim
 
 
 def _renamed(case: Case[PCIDeviceClaim], old: PCIDeviceClaim) -> Findings:
-    """That the device gets another resource name while somebody knows it by this one."""
+    """That the device gets another resource name while a VM names it by this one."""
     resource = old.status.resource_name
     users = users_of(case.world, case.name)
     if resource and users:
@@ -144,7 +144,7 @@ def _delete(case: Case[PCIDeviceClaim], old: PCIDeviceClaim) -> Findings:
 
 
 def _collect(case: Case[PCIDeviceClaim], _old: PCIDeviceClaim) -> Findings:
-    """A device that has gone itself is nobody's to use."""
+    """A device that has gone itself cannot be used."""
     users = users_of(case.world, case.name)
     if users and case.world.pci_devices.get(case.name) is not None:
         yield ClaimInUse(case.name, users)

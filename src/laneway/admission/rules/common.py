@@ -1,10 +1,10 @@
 """What the rules of all kinds have in common.
 
-- Who only carries out what somebody else was allowed to do is not judged again: the cluster's
+- A client that only carries out what a user was allowed to do is not judged again: the cluster's
   garbage collector, and Laneway's own agent and manager where they make and delete objects, or have
   a desired state follow its card to another slot. Other desired states of theirs (they carry out
-  layouts) are judged like anybody's, but only by what they cannot see themselves: who names a
-  device. Nor does the collector see that, and an owner can be anything: what somebody uses it does
+  layouts) are judged like any other, but only by what they cannot see themselves: who names a
+  device. Nor does the collector see that, and an owner can be anything: what is in use it does
   not take away.
 - Objects of a node that is gone may be deleted, and so may one that is being deleted.
 - What was stored before there were rules may stay: an update that leaves the spec as it is is not
@@ -35,7 +35,7 @@ from laneway.core.refusals import (
 from laneway.kube.resource import KubeObject, T, T_co
 
 Finding = Refusal | str
-"""What speaks against a write, or what is to be said beside it."""
+"""What speaks against a write, or the warnings for it."""
 
 COLLECTORS = (
     "system:serviceaccount:kube-system:generic-garbage-collector",
@@ -70,7 +70,7 @@ class Parts(Generic[T]):
     """The rules of one kind, by what is done."""
 
     node_of: Callable[[T, World], str]
-    """On which node an object's device is; empty where nobody knows."""
+    """On which node an object's device is; empty where not known."""
     create: Callable[[Case[T], T], Findings] = lambda _case, _new: ()
     """Not asked of those who are trusted."""
     update: Callable[[Case[T], T, T], Findings] = lambda _case, _old, _new: ()
@@ -149,7 +149,7 @@ def _is_move(old: KubeObject, new: KubeObject) -> bool:
 
 
 def name_of(request: Request[KubeObject]) -> str:
-    """Of the object; of one that is to be made the API server may not say it beside the object."""
+    """Of the object; of one that is to be made the API server may not say it next to the object."""
     found = (one.metadata.name for one in (request.new, request.old) if one is not None)
     return request.name or next(found, "")
 
@@ -196,7 +196,7 @@ def node_gone(world: World, node: str) -> bool:
 
 
 def in_use(world: World, devices: Iterable[str]) -> Findings:
-    """Those of the devices that somebody has or names."""
+    """Those of the devices that a VM or pod has or names."""
     for device in devices:
         if users := users_of(world, device):
             yield DeviceInUse(device, users)

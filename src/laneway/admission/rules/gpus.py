@@ -1,7 +1,7 @@
 """SRIOVGPUDevices: whether a GPU is shared, and in which mode.
 
-A GPU that stops being shared, or changes its mode, loses its vGPUs. So first nobody may have or
-name any of them, and none may be enabled. Of the latter the agent is not asked again: it knows
+A GPU that stops being shared, or changes its mode, loses its vGPUs. So first no VM or pod may have
+or name any of them, and none may be enabled. Of the latter the agent is not asked again: it knows
 better, and sooner, what there is.
 """
 

@@ -1,7 +1,8 @@
-"""Whom a device is kept for that nobody names: VMs request a resource, not a device.
+"""For which VMs a device is kept that none names: VMs request a resource, not a device.
 
 As long as another device of the resource is free, any of them does. The last one is not refused to
-go, because it belongs to nobody yet; but whoever takes it away is told who waits for it.
+go, as no VM has it yet; but the user who takes it away gets a warning with the VMs that wait for
+it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Offered(Protocol):
 
 
 def kept_for(world: World, name: str, node: str, status: Offered) -> Findings:
-    """That somebody would lack this device."""
+    """That a VM would lack this device."""
     resource, ledger = status.resource_name, world.ledger()
     if ledger is None or not resource:
         return

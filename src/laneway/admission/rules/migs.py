@@ -2,7 +2,7 @@
 
 Harvester lets a division change only while it is disabled. Here the GPU is brought from any
 division to any other one, with as few instances destroyed as possible and none that a vGPU is in,
-so another division is a desired state like any other; whoever makes it is told what it means. What
+so another division is a desired state like any other, with a warning of its effects. What
 cannot be is refused: more instances than a GPU can have, and those that do not fit together, for
 which the driver's list of profiles and the sizes in their names are enough. Where exactly each can
 be placed the API does not tell, so what passes here may still be refused by the agent.
@@ -123,10 +123,10 @@ def _countable(case: Case[MigConfiguration], spec: MigConfigurationSpec) -> Find
 def _unfitting(
     case: Case[MigConfiguration], spec: MigConfigurationSpec, known: MigConfigurationStatus
 ) -> Findings:
-    """What the GPU cannot have, even if nobody used any of it."""
+    """What the GPU cannot have, even if none of it were in use."""
     totals = {bare_name(one.name): one.total for one in known.profile_status}
     if not totals:
-        return  # The driver has not told yet.
+        return  # The driver has not reported yet.
     wanted = {name: count for name, count in _requested(spec).items() if count > 0}
     single: list[Refusal] = []
     for name, count in sorted(wanted.items()):

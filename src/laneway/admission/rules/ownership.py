@@ -1,7 +1,7 @@
 """Whose a claim is, and what others may do to it.
 
 A claim belongs to the user that it names, whom no one but the API server can vouch for. So it is
-made in the name of whoever asks; anything else takes the right `administer` on the claim, which is
+made in the requester's name; anything else takes the right `administer` on the claim, which is
 asked of the cluster beforehand. What Laneway claims for vGPUs is everybody's to use, and Laneway's
 to delete.
 """
@@ -54,7 +54,7 @@ def is_free_to(case: Case[KubeObject], resource: str, user: str) -> bool:
 
 
 def made_for_other(case: Case[KubeObject], kind: str, user: str) -> Findings:
-    """That a claim is made in somebody else's name without the right to do so."""
+    """That a claim is made in another user's name without the right to do so."""
     if not is_free_to(case, f"{kind}s", user):
         yield UserNameForbidden(kind, case.name, user, case.requester.username)
 

@@ -24,7 +24,7 @@ RESOURCE = f"{KIND}s"
 
 
 def mutate(request: Request[USBDeviceClaim]) -> tuple[PatchOperation, ...]:
-    """A claim that names nobody is the requester's."""
+    """A claim that names no user is the requester's."""
     return ownership.in_the_name_of(request, USBDeviceClaimSpec())
 
 
@@ -68,7 +68,7 @@ def _delete(case: Case[USBDeviceClaim], old: USBDeviceClaim) -> Findings:
 
 
 def _collect(case: Case[USBDeviceClaim], _old: USBDeviceClaim) -> Findings:
-    """A device that has gone itself is nobody's to use."""
+    """A device that has gone itself cannot be used."""
     users = users_of(case.world, case.name)
     if users and case.world.usb_devices.get(case.name) is not None:
         yield UsbClaimInUse(case.name, users)

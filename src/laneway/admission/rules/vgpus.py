@@ -1,7 +1,7 @@
 """VGPUDevices: which vGPU a virtual function carries.
 
 What is possible on a function the driver says, and it says another thing with every vGPU that is
-made; so the status that is known now is asked, not the one that whoever asks has read. Agents ask
+made; so the status that is known now is asked, not the one that the client has read. Agents ask
 the driver themselves.
 
 While a vGPU of the GPU is about to go, because of a desired state that its agent has not answered
@@ -85,7 +85,7 @@ def _update(case: Case[VGPUDevice], old: VGPUDevice, new: VGPUDevice) -> Finding
 
 
 def _known(case: Case[VGPUDevice], old: VGPUDevice) -> VGPUDevice:
-    """The cache may lag behind a status that whoever asks has waited for."""
+    """The cache may lag behind a status that the client has waited for."""
     known = case.world.vgpus.get(case.name)
     return known if known is not None and known.status.observed_generation else old
 
@@ -94,7 +94,7 @@ def _possible(case: Case[VGPUDevice], old: VGPUDevice, profile: str) -> Findings
     """That the driver would not make this vGPU there.
 
     To another profile than the present one a function changes when its vGPU is gone. What will be
-    possible then nobody says now, so only a profile that the GPU has not is refused.
+    possible then is not known now, so only a profile that the GPU has not is refused.
     """
     known = _known(case, old)
     status = known.status

@@ -109,7 +109,7 @@ def pool_of(resource: str, world: World) -> Pool:
     """The claims of a resource."""
     is_pci = world.claims.first(RESOURCE, resource) is not None
     if not is_pci and world.usb_claims.first(RESOURCE, resource) is None:
-        return _NOBODYS  # Whatever name somebody makes up is not kept.
+        return _NOBODYS  # Made-up names are not kept.
     counted = _counted.get(world.claims)
     if counted is None or not counted.has_caught_up(world):
         counted = _counted[world.claims] = _Counted(world)

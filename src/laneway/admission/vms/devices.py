@@ -1,7 +1,7 @@
 """The devices that a VM means, by name or by the resource alone.
 
 An entry of a VM names a device when an object bears its name and goes by the resource that the
-entry requests. Any other name is free text: whoever has it gets any device of the resource, which
+entry requests. Any other name is free text: a VM with it gets any device of the resource, which
 is what Rancher's VMs rely on.
 """
 
@@ -57,7 +57,7 @@ class Found:
 
     @property
     def node(self) -> str:
-        """Empty where nobody says it."""
+        """Empty where it is not said."""
         reported = (
             self.pci.status.node_name if self.pci else "",
             self.claim.spec.node_name if self.claim else "",

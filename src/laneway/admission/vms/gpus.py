@@ -155,7 +155,7 @@ def _plain(entry: Json) -> Json:
 
 
 def _may_be_vgpu(host: Json, world: World) -> bool:
-    """Whether it requests vGPUs, or for what nobody knows any more; else another must not go."""
+    """Whether it requests vGPUs, or something unknown by now; else another must not go."""
     return bool(frameworks(host, world)) or not is_known(world, _resource(host))
 
 

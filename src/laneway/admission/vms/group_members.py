@@ -1,8 +1,9 @@
 """The other devices of an IOMMU group, which go to the same VM or the group to none.
 
 A group member that is claimed is added to the VM, once, whichever device brings it. One that
-is not claimed cannot be added: nobody could get it; it is told of. A device without a group has no
-group members, bridges take no part, and a name that is not known says nothing about the others.
+is not claimed cannot be added, as no VM could get it; a warning names it. A device without a group
+has no group members, bridges take no part, and a name that is not known says nothing about the
+others.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def _group(found: Found | None) -> tuple[str, str] | None:
 
 
 def _resource(member: Found | None) -> str:
-    """By what a group member is to be requested; empty while nobody can have it."""
+    """By what a group member is to be requested; empty while no VM can have it."""
     if member is None or member.claim is None or member.claim.metadata.deletion_timestamp:
         return ""
     return member.resources[0] if member.resources else ""

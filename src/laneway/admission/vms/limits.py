@@ -1,8 +1,8 @@
 """What devices of one VM may not be together.
 
 So many vGPUs of a profile (`core/vgpu/together`), more than one display with ramFB, one resource in
-both lists, and two resources of which KubeVirt cannot tell the devices apart. A profile that allows
-one vGPU allows no other beside it either, so all vGPUs of the VM are counted.
+both lists, and two resources of which KubeVirt cannot distinguish the devices. A profile that
+allows one vGPU allows no other with it either, so all vGPUs of the VM are counted.
 """
 
 from __future__ import annotations

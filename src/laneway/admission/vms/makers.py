@@ -1,10 +1,10 @@
 """VMs that KubeVirt makes by itself, from a pool or a replica set that was judged before.
 
 KubeVirt's controller writes them in its own name, which no claim is for and which has no right to
-any. Whose devices they may have was asked of whoever wrote the pool, and the controller copies.
-That an object names an owner proves nothing, because everybody may write that; that the controller
-asks does. Its account is known by where KubeVirt is installed: with no installation, or more than
-one, nobody is taken for it.
+any. Whose devices they may have was checked for the user who wrote the pool, and the controller
+copies. That an object names an owner proves nothing, because every user may write that; that the
+controller asks does. Its account is known by where KubeVirt is installed: with no installation, or
+more than one, no account is taken for it.
 """
 
 from __future__ import annotations

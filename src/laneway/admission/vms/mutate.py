@@ -46,11 +46,11 @@ _RESERVED = (*_SPEC, "memory", "reservedOverhead")
 _ADDED = (*_RESERVED, "addedOverhead")
 _MARK = ("metadata", "annotations", ANNOTATION_ADMITTED)
 _MOST = 8
-"""So many group members are told of."""
+"""The most group members that a warning names."""
 
 
 class Mutation(NamedTuple):
-    """What to change, and what to tell whoever asked."""
+    """What to change, and what to tell the user."""
 
     operations: tuple[PatchOperation, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ def mutate(
     found, members = _with_group_members(found, stored, world, filled_in=filled_in)
     final = _as_devices(found)
     old_asking = None if before is None or had is None else Asking(had, before.metadata)
-    # What we said of the devices that it had, if somebody has not said more since.
+    # What we wrote of the devices that it had, if nothing was added since.
     ours = at(old, _ADDED) if had is not None and at(old, _ADDED) == _quantity(had, world) else None
     operations = [
         *_put_lists(raw, found),
@@ -203,7 +203,7 @@ def _keep_mark(raw: Json, old: Json, devices: Devices) -> Iterator[PatchOperatio
 
 
 def _staying(members: GroupMembers, had: Devices | None) -> Iterator[str]:
-    """Group members that somebody has just taken out."""
+    """Group members that were just taken out."""
     before = {one.name for one in had.all} if had is not None else set()
     again = [(member.name, device) for member, device in members.claimed if member.name in before]
     for name, device in again[:_MOST]:

@@ -1,7 +1,7 @@
 """How many devices something requests: looked at before anything else is done about it.
 
-What is judged of devices takes a time that grows with their number, and whoever may write virtual
-VMs may request as many as fit into an object. Entries are counted without being read.
+What is judged of devices takes a time that grows with their number, and a user who may write
+virtual VMs may request as many as fit into an object. Entries are counted without being read.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ tables that map them are, and the kernel charges those to the pod. Assumed here:
 A GPU with a range of 128 GiB takes 768 MiB so, and eight of them 6 GiB. Below 64 MiB nothing is
 added: that is lost in KubeVirt's allowance.
 
-A mediated device has no ranges of its own that anybody told us. Of a resource that many devices go
+A mediated device has no ranges of its own that are documented. Of a resource that many devices go
 by, the first one stands for all: they are of one model.
 """
 

@@ -29,7 +29,7 @@ _ASKED = 32
 
 
 class Askers(NamedTuple):
-    """On whose behalf devices are requested. Each may have what any of them may have."""
+    """The users who request devices. Each may have what any of them may have."""
 
     consumer: tuple[Requester, ...]
     themselves: bool = True
@@ -37,7 +37,7 @@ class Askers(NamedTuple):
 
     @classmethod
     def recorded(cls, users: Iterable[User]) -> Askers:
-        """Those that an object names on whose behalf it was written."""
+        """The users that an object names as its requesters."""
         return cls(tuple(map(_requester, users)), themselves=False)
 
     def beside(self, user: User) -> Askers:
@@ -50,7 +50,7 @@ class Askers(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Who is told of."""
+        """Those that a warning names."""
         return self.consumer[0].username if self.consumer else ""
 
     def rights(self, plural: str, name: str) -> Iterator[Access]:

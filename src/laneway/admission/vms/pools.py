@@ -4,14 +4,14 @@ A pool is judged when its devices change or it is to have more VMs. What counts 
 difference: VMs that stay as they are need nothing new. A pool that is paused, or whose
 VMs are not to run, is only warned about what is short.
 
-Of a VM that KubeVirt makes for a pool nobody asks again whose devices they are (`makers`): the
-pool was asked, of everything that its VMs will have.
+Of a VM that KubeVirt makes for a pool it is not checked again whose devices they are (`makers`):
+the pool was judged, with everything that its VMs will have.
 
 An instance that a VM starts was judged with the VM, if it requests the same
 devices; they may go by other names or have other displays, for that is what Laneway (`aliases`),
 Harvester and a preference change on the way. It is refused only what keeps it from starting, such
-as a device that nobody has claimed, and what those may not have who gave the devices to the
-VM: it may have been stored while nobody answered, and a claim may be newer. That a VM
+as a device that is not claimed, and what those may not have who gave the devices to the
+VM: it may have been stored while the webhook did not answer, and a claim may be newer. That a VM
 starts it only KubeVirt's controller can say.
 """
 
@@ -93,7 +93,7 @@ def asks_replica_set(
 def judge_instance(
     request: Request[VirtualMachineInstance], world: World, granted: Granted
 ) -> Verdict:
-    """What there is to say of an instance that somebody makes without a VM."""
+    """What there is to say of an instance that is made without a VM."""
     title = f"{request.namespace}/{request.name}"
     if request.operation is not Operation.CREATE:
         return Verdict(tuple(recording.rewritten(title, request)))

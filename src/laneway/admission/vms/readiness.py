@@ -1,6 +1,6 @@
-"""Whether a named device can be had at all, whoever asks: claimed, enabled and ready.
+"""Whether a named device can be had at all, by any user: claimed, enabled and ready.
 
-What is in the way stands in a condition of the claim or of the VGPUDevice, and is told in its
+What is in the way stands in a condition of the claim or of the VGPUDevice, and is reported in its
 words. Objects that no agent of Laneway's has answered have no conditions; the fields of Harvester's
 contract say whether its controller has.
 """
@@ -21,7 +21,7 @@ _UNANSWERED = "No agent has reported on it. Check that the agent of its node run
 
 
 def missing(found: Found) -> Refusal | None:
-    """What somebody has to do before it can be had: claim it, enable it."""
+    """What a user has to do before it can be had: claim it, enable it."""
     vgpu = found.vgpu
     if vgpu is not None and not vgpu.spec.enabled and (found.is_mediated or found.claim is None):
         return VgpuDisabled(found.name)

@@ -20,7 +20,7 @@ from laneway.kube.kubevirt import InstanceSpec
 def short(
     spec: InstanceSpec, world: World, *, vms: int, replacing: Sequence[Consumer]
 ) -> tuple[Refusal, ...]:
-    """Why so many VMs of this kind cannot all start; nothing while nobody can tell."""
+    """Why so many VMs of this kind cannot all start; nothing while that is not known."""
     resources = counted(spec.domain.devices.all)
     ledger = world.ledger() if resources and vms > 0 else None
     if ledger is None:

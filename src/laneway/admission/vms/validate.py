@@ -5,12 +5,12 @@ stopped: one whose device is gone must still be editable. Of a change only what 
 such, so that taking a device away always works; what several devices may not be together is judged
 of all.
 
-A VM that is to run is refused what it cannot have. One that is stopped is told, as a warning,
-what it could not have now, also that nobody has claimed a device yet; what it could never have is
-refused all the same. So is told one whose devices have just been claimed, as when claim and VM
+A VM that is to run is refused what it cannot have. One that is stopped gets as a warning
+what it could not have now, also that a device is not claimed yet; what it could never have is
+refused all the same. So does one whose devices have just been claimed, as when claim and VM
 are applied together: it starts as soon as it has them.
 
-A start is refused where somebody has to do something first. What the VM only has to wait for
+A start is refused where a user has to do something first. What the VM only has to wait for
 is a warning: KubeVirt starts it once that is there.
 """
 
@@ -56,7 +56,7 @@ _STOPPED = "The VM cannot start now: "
 _WAITS = "The VM waits: "
 _COMING = "The VM waits for a device that is not ready yet: "
 _MOST = 16
-"""So many refusals are told, and so many warnings: who has more begins with these."""
+"""The most refusals that an answer has, and the most warnings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +72,15 @@ class Case:
     itself: tuple[Consumer, ...] = ()
     """Those that exist already."""
     granted: bool = False
-    """Whether whose devices they may be was asked before, of somebody else."""
+    """Whether it was checked before, for another user, whose devices they may be."""
     starts: bool = False
     """Whether it is started with the devices that it has."""
     askers: owners.Askers | None = None
-    """On whose behalf it asks; None: of whoever writes it, or of nobody where it only starts."""
+    """Its requesters; None: the user who writes it, or none where it only starts."""
 
     @property
     def judged(self) -> tuple[DeviceRequest, ...]:
-        """The entries that somebody has to answer for."""
+        """The entries that a user has to have a right to."""
         devices = self.spec.domain.devices
         return devices.all if self.starts else tuple(added(devices, self.old))
 
@@ -130,7 +130,7 @@ def knows(request: Request[VirtualMachine], world: World) -> bool:
 
 
 def _case(request: Request[VirtualMachine], world: World) -> Case | None:
-    """None: its devices are as they were, or nobody cares any more."""
+    """None: its devices are as they were, or it does not matter any more."""
     new = request.new
     if request.operation is Operation.DELETE or new is None or new.metadata.deletion_timestamp:
         return None
@@ -139,7 +139,7 @@ def _case(request: Request[VirtualMachine], world: World) -> Case | None:
     if request.old and recording.is_taken_over(
         request.requester, new.metadata.annotations, request.old.metadata.annotations
     ):
-        old = NO_DEVICES  # Whoever takes them over has to have a right to all of them.
+        old = NO_DEVICES  # The user who takes them over has to have a right to all of them.
     consumer = Consumer(ConsumerKind.VM, request.namespace, request.name or new.metadata.name)
     runs = _is_to_run(new, consumer, world)
     if spec.domain.devices == old:
@@ -201,7 +201,7 @@ def judge_case(case: Case, requester: Requester, world: World, granted: Granted)
     if case.starts:
         waiting += unknown
     if not (refusals or undone or waiting):
-        # Only what else is right is worth a question; what is wrong would be told twice.
+        # Only what else is right is worth a question; what is wrong would be reported twice.
         waiting += room.short(case.spec, world, vms=case.vms, replacing=case.itself)
     counts = counted(devices.all)
     if case.runs:
@@ -209,7 +209,7 @@ def judge_case(case: Case, requester: Requester, world: World, granted: Granted)
         if not (case.starts or readiness.coming(world, counts)):
             refusals += waiting
     if refusals:
-        # Warnings beside them would tell of a VM that is not made.
+        # Warnings with them would be about a VM that is not made.
         return Verdict(tuple(refusals[:_MOST]))
     begins = _WAITS if case.starts else _COMING if case.runs else _STOPPED
     reported = [f"{begins}{one.words}" for one in (*undone, *waiting)]
@@ -223,7 +223,7 @@ def judge_case(case: Case, requester: Requester, world: World, granted: Granted)
 def _not_granted(
     case: Case, found: Mapping[str, Found], askers: owners.Askers, world: World, granted: Granted
 ) -> Iterator[Refusal]:
-    """What of it nobody who asks may have."""
+    """What of it none of the requesters may have."""
     for name in dict.fromkeys(one.name for one in case.judged if one.name in found):
         against = owners.refused(found[name], askers, granted, world)
         if against is not None:

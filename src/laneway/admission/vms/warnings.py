@@ -32,7 +32,7 @@ def misnamed(requests: Sequence[DeviceRequest], world: World) -> Iterator[str]:
 def taken(
     requests: Sequence[DeviceRequest], world: World, itself: Sequence[Consumer]
 ) -> Iterator[str]:
-    """Named devices that somebody else has or that are kept for him."""
+    """Named devices that another VM has or that are kept for it."""
     for one in requests:
         found = named(world, one)
         if found is None:
@@ -51,7 +51,7 @@ def taken(
 def unseen(spec: VirtualMachineSpec, old: VirtualMachineSpec | None) -> Iterator[str]:
     """What KubeVirt fills in of a VM when it starts, said when that changes.
 
-    Nobody here reads instancetypes, so it is not known which of them have devices.
+    Admission does not read instancetypes, so it is not known which of them have devices.
     """
     devices = spec.template.spec.domain.devices
     name = spec.instancetype.name

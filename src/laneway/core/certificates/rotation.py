@@ -4,16 +4,16 @@ A certificate comes with an authority of its own, whose key is forgotten as soon
 there is nothing that could sign for an intruder, and one way of changing both, which is gone every
 time and so is known to work. It has three steps, and waits after each:
 
-1. The next pair is made and laid beside the current one. Clients are told to trust both authorities
+1. The next pair is made and stored with the current one. Clients are made to trust both authorities
    (`ca.crt`, and the bundle of their configurations).
 2. Once clients have known that for `SETTLE`, the next pair takes the place of the current one.
    Servers find it in their files, each in its own time.
 3. Once they have had `DROP` for that, the old authority goes.
 
-What was made is told by the Secret alone, so whoever goes on needs to remember nothing; how long it
+The Secret alone says what was made, so the next leader needs to remember nothing; how long it
 has been so is counted again by each, and waiting longer does no harm. A pair that is damaged or
 lost is replaced in the same steps, because servers may still hold a good copy of it; only where
-clients refuse what there is, or trust nobody, is there nothing to wait for.
+clients refuse what there is, or trust no authority, is there nothing to wait for.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def decide(seen: Seen, names: Sequence[str], now: datetime) -> Decision:
     wanted = bundle(held.authorities)
     change, look_again = _change(seen, held, trusted, names, now)
     if change is None and any(one != wanted for one in seen.bundles):
-        # Time counts from when everybody has been told.
+        # Time counts from when all configurations have it.
         return Decision(None, wanted, now + SETTLE)
     return Decision(change, wanted, look_again)
 

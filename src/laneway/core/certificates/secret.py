@@ -2,7 +2,7 @@
 
 `tls.crt`, `tls.key`: the pair that is served. `ca.crt`: everybody whom clients are to trust now.
 `next.crt`, `next.key`: the pair that follows. Anything of it may be missing, damaged, or made by
-somebody else (cert-manager writes the first three as well). The key of an authority is in none of
+another program (cert-manager writes the first three as well). The key of an authority is in none of
 them: it is drawn for one certificate, and forgotten.
 """
 
@@ -35,7 +35,7 @@ _DAMAGED = (
     x509.InvalidVersion,
     x509.UnsupportedGeneralNameType,
 )
-"""What there may be about a certificate or a key that somebody else has made."""
+"""What there may be about a certificate or a key that Laneway has not made."""
 
 Authorities = tuple[x509.Certificate, ...]
 
@@ -144,7 +144,7 @@ def _check_times(certificate: x509.Certificate, name: str, now: datetime) -> Non
     if expiry <= now:
         raise UnusableError(f"{name} expired at {expiry:%Y-%m-%d %H:%M} UTC", refused=True)
     if certificate.not_valid_before_utc > now:
-        # Either whoever made it had a wrong clock, or this one is behind, as that of a node that
+        # Either its maker had a wrong clock, or this one is behind, as that of a node that
         # has just booted may be: clients may well accept what is served.
         raise UnusableError(f"{name} is not valid yet")
 

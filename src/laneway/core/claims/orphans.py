@@ -1,8 +1,8 @@
 """What was taken for claims of which none is left.
 
-A claim cannot go without its device being given back, unless somebody takes its finalizer off or
+A claim cannot go without its device being released, unless its finalizer is removed or
 the cluster's state is set back. What was taken at the node itself, by hand or by its configuration,
-is nobody's business here, however much it looks the same.
+is left alone here, however much it looks the same.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class Orphans(NamedTuple):
     """Devices that no claim requests."""
 
     ours: tuple[PciAddress, ...]
-    """Taken for a claim, one of each IOMMU group: these are to be given back."""
+    """Taken for a claim, one of each IOMMU group: these are to be released."""
     others: tuple[PciAddress, ...]
-    """On vfio-pci for somebody else's reasons."""
+    """On vfio-pci for another reason."""
     settled: tuple[str, ...]
     """Noted as taken, but not so any more."""
 

@@ -6,8 +6,8 @@ there later is never taken. While any claim of an IOMMU group stands, the group 
 with the last one everything that Laneway took along goes back, though the claimed device itself be
 gone. A claim of a device that the node uses stays refused until it is made again, whatever becomes
 of that use meanwhile: while a node boots its bonds and mounts are not there yet. A claim that was
-bound once has been told so by its user: it waits for the end of the use. What is in quarantine
-stays as it is, with its group: nobody gets it, so no claim waits for it.
+bound once has shown that the device is free: it waits for the end of the use. What is in quarantine
+stays as it is, with its group: it is not allocated, so no claim waits for it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from laneway.core.situation import Situation
 
 
 class DeviceIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """What tells a device from another one at its address; empty where nobody knows."""
+    """What distinguishes a device from another one at its address; empty where not known."""
 
     vendor: str = ""
     device: str = ""
@@ -52,7 +52,7 @@ class DesiredClaim(msgspec.Struct, frozen=True, kw_only=True):
     claimed: bool
     """False once it is being deleted."""
     binds: bool = True
-    """False: its driver is left alone, because others see to it."""
+    """False: its driver is left alone, because others manage it."""
     identity: DeviceIdentity = DeviceIdentity()
     group: str = ""
     """The IOMMU group that was taken for it, as text."""

@@ -1,9 +1,9 @@
-"""Claims of USB devices: QEMU may open the device's node, and afterwards nobody but the node may.
+"""Claims of USB devices: QEMU may open the device's node, and afterwards only the node may.
 
-A claim that lasts is about the device that somebody saw at a port. Plugged in again, a device has
+A claim that lasts is about the device that the user saw at a port. Plugged in again, a device has
 another number and its port may hold something else altogether, so such a claim is refused rather
 than given whatever is there now. Giving back needs no such care: the device node of a device that
-was plugged in again is new too, and nobody has given it away.
+was plugged in again is new too, and no VM has it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def usb_device(port: str, situation: Situation) -> UsbDevice | None:
 def claim(wanted: UsbDevice | str, situation: Situation) -> Decision:
     """Let QEMU open a USB device: the very one that was seen when the claim was made.
 
-    Given a port only, it is whatever is plugged in there now: somebody looks at it as they ask.
+    Given a port only, it is whatever is plugged in there now: the user has just looked.
     """
     port = wanted if isinstance(wanted, str) else wanted.port
     device = usb_device(port, situation)

@@ -1,1 +1,1 @@
-"""What of a node may be handed to pods, under which name, and what they are told with it."""
+"""What of a node may be allocated to pods, under which name, and what Allocate answers."""

@@ -5,10 +5,10 @@ contract. Two laws hold for any offers and any request, because a VM that starts
 less than it requested, or with what another one has, is worse than one that does not start:
 
 - all or nothing: an id that is not offered, or not healthy, refuses the whole request;
-- no device is told to two containers, and none twice to one.
+- no device goes to two containers, and none twice to one.
 
 An IOMMU group can be used by one process only, so with a function its group members of the same
-resource are told as well: the VM gets the group, or nothing.
+resource go as well: the VM gets the group, or nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Denied(msgspec.Struct, frozen=True):
-    """Nothing is handed out."""
+    """Nothing is allocated."""
 
     why: str
     senseless: bool = False
@@ -58,9 +58,9 @@ def answer(
     requests: Sequence[Sequence[str]],
     given: Collection[str] = (),
 ) -> tuple[Answer, ...] | Denied:
-    """What each container is told, given the offers of the resource by id.
+    """The answer for each container, given the offers of the resource by id.
 
-    `given` are ids that were handed out a moment ago and that the kubelet does not yet say who
+    `given` are ids that were allocated a moment ago and of which the kubelet does not yet say who
     has. The kubelet may request these again, when the pod was not admitted after all; but what
     shares a group with one is not for anybody else.
     """
@@ -117,7 +117,7 @@ def _member_obstacle(
 
 
 def with_group_members(offers: Mapping[str, Offer], request: Collection[str]) -> set[str]:
-    """Devices that are handed out, and those of their IOMMU groups that go with them."""
+    """Devices that are allocated, and those of their IOMMU groups that go with them."""
     groups = {
         offers[one].group for one in request if one in offers and offers[one].form is Form.PCI
     }

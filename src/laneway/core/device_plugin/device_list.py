@@ -5,7 +5,7 @@ carries the vGPU that is desired of it; a claimed USB device is the one that QEM
 same look at a node gives the same offers, whatever an agent did before it was killed.
 
 What is ready and was given up (a claim that is being deleted, a vGPU that is to go or to become
-another) is told apart: nobody gets it any more, but somebody may have it still.
+another) is listed apart: it is not allocated any more, but may still be in use.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ClaimedFunction(msgspec.Struct, frozen=True, kw_only=True):
     """The function stays on its driver."""
     vendor: str = ""
     device: str = ""
-    """Ids of the function that was claimed; empty while nobody has seen it."""
+    """Ids of the function that was claimed; empty while it was not observed."""
     leaving: bool = False
     """The claim is being deleted."""
 
@@ -68,7 +68,7 @@ class Offers(msgspec.Struct, frozen=True, kw_only=True):
 
     offered: tuple[Offer, ...] = ()
     leaving: tuple[Offer, ...] = ()
-    """Given up, but maybe with somebody."""
+    """Given up, but maybe still in use."""
     refused: dict[str, ResourceNameInvalid] = {}
     """Claimed functions without a valid name, by the PCIDevice's."""
 
@@ -131,7 +131,7 @@ def _ready(claim: ClaimedFunction, function: PciFunction, vgpu: VgpuFunction | N
         function.vendor,
         function.device,
     ):
-        return False  # Another card is in its place, and it is on vfio-pci for somebody else.
+        return False  # Another card is in its place, and it is on vfio-pci for another reason.
     if claim.skip_binding and vgpu_profile(vgpu):
         return True
     return function.driver == VFIO_DRIVER

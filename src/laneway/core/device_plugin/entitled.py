@@ -1,11 +1,11 @@
 """For which pod a kubelet may be asking, and whether that pod may have what others have claimed.
 
 A kubelet that requests devices does not say for which pod, and chooses among all that are healthy.
-So whoever could be meant has to be entitled: every pod on the node that has not all it requests. A
-pod may have a device that is claimed for a user on whose behalf it was made (`core.requesters`), or
-for the account as which it runs, or whose claim one of them may `use`.
+So every pod that could be meant has to be entitled: every pod on the node that has not all it
+requests. A pod may have a device that is claimed for a user who requests the pod
+(`core.requesters`), or for the account as which it runs, or whose claim one of them may `use`.
 
-Total and pure: which pods there are, who has what and who may use what is said by others.
+Total and pure: pods, holders and rights are arguments.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
     sizes: Collection[tuple[str, int]]
     """What single containers request: resource and count."""
     users: tuple[User, ...] = ()
-    """On whose behalf it was made."""
+    """The users who request its devices."""
     account: str = ""
     """The ServiceAccount that it names."""
 
@@ -73,8 +73,8 @@ def barred(
 ) -> tuple[str, bool]:
     """Why a device that `owner` has claimed is for none of these pods; empty if it is for all.
 
-    `may` says of each, by title, whether it may have the device. Beside it: whether that may be
-    otherwise in a moment, because somebody may have it, or who is meant is not known yet.
+    `may` says of each, by title, whether it may have the device. With it: whether that may be
+    otherwise in a moment, because it may be in use, or who is meant is not known yet.
     """
     claimed = f"{device} is claimed by {quoted(owner)}"
     if not found:

@@ -1,10 +1,10 @@
-"""Which of the offered devices nobody may get now, and why.
+"""Which of the offered devices cannot be allocated now, and why.
 
 An IOMMU group can be used by one process only. As soon as one of its functions is with a pod, the
-others are for nobody else. They may still be for that pod: it gets a group's functions one resource
-after the other, and the kubelet requests healthy ones only. So a group member under another name
-stays healthy until it is known whose the first is, and then as long as that pod is still to get
-what it requests.
+others are for no other pod. They may still be for that pod: it gets a group's functions one
+resource after the other, and the kubelet requests healthy ones only. So a group member under
+another name stays healthy until it is known whose the first is, and then as long as that pod is
+still to get what it requests.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ Device = tuple[str, str]
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known beside an inventory."""
+    """What is known in addition to the inventory."""
 
     quarantined: Mapping[PciAddress, str] = {}
     """Functions whose reset failed, and how."""
     faults: Mapping[PciAddress, str] = {}
     """Cards that reported a fault after which nothing can rely on them, by their function 0."""
     owners: Mapping[Device, Owner] | None = None
-    """Who has what, whoever gave it; None while nobody knows."""
+    """The holder of each device, however it got it; None while not known."""
     fresh: Collection[Device] = ()
-    """Handed out a moment ago, it is not known to whom."""
+    """Allocated a moment ago, the pod is not known yet."""
     wanting: Collection[tuple[str, str, str]] = ()
     """Pods that have devices and are still to get others: namespace, name, resource."""
     opened: Mapping[str, Sequence[str]] = {}
@@ -42,7 +42,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judged(offers: Sequence[Offer], inventory: Inventory, facts: Facts) -> tuple[Offer, ...]:
-    """The same offers, each with why nobody may get it now."""
+    """The same offers, each with why it cannot be allocated now."""
     known = {function.address: function for function in inventory.functions}
     groups: dict[int, list[PciFunction]] = defaultdict(list)
     for function in inventory.functions:
@@ -64,7 +64,7 @@ def judged(offers: Sequence[Offer], inventory: Inventory, facts: Facts) -> tuple
 
 
 def node_of(offer: Offer) -> str:
-    """The node in /dev that whoever uses a device has open; empty where it has none."""
+    """The node in /dev that users of a device have open; empty where it has none."""
     if offer.usb is not None:
         return f"/dev/bus/usb/{offer.usb[0]:03d}/{offer.usb[1]:03d}"
     return "" if offer.group is None else f"/dev/vfio/{offer.group}"
@@ -145,7 +145,7 @@ class _Users:
         self._wanting = frozenset(facts.wanting)
 
     def in_the_way(self, offer: Offer) -> str:
-        """Who has what only one can have."""
+        """The holders of what only one can have."""
         device = offer.resource, offer.id
         if device in self._owners or device in self._facts.fresh:
             return ""
@@ -162,7 +162,7 @@ class _Users:
         return self._open(offer)
 
     def _open(self, offer: Offer) -> str:
-        """Which process has it open that is no pod's, as far as that can be told."""
+        """Which process has it open that is no pod's, as far as that is known."""
         if self._facts.owners is None or (
             offer.group is not None and (offer.group in self._pods or offer.group in self._fresh)
         ):

@@ -47,7 +47,7 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     usb: tuple[int, int] | None = None
     """Bus and device number."""
     unhealthy: str = ""
-    """Why nobody may get it now, in words; empty: anybody may."""
+    """Why it cannot be allocated now, in words; empty: it can."""
 
 
 class Owner(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,8 +3,8 @@
 A function has the name of its model, so that any of a kind will do. Something more particular
 replaces that, the most particular first: the profile of the vGPU that it carries, what its claim
 says in an annotation, a name of its own where its claim says not to pool it, and what an annotation
-on its PCIDevice says. A name that somebody wrote is used as it is or not at all: VMs
-request exactly what is written, so a corrected name would be nobody's.
+on its PCIDevice says. A name in an annotation is used as it is or not at all: VMs
+request exactly what is written, so no VM would have a corrected name.
 
 The annotation on the PCIDevice is Harvester's: its agent wrote names of vGPUs and of functions that
 are not pooled there, and so does this one. What it would never have written is a person's, and
@@ -24,7 +24,7 @@ _REQUESTS = "requests."
 
 
 class Named(msgspec.Struct, frozen=True, kw_only=True):
-    """What decides about a function's name, beside its model."""
+    """What decides about a function's name, in addition to its model."""
 
     name: str
     """Of its PCIDevice."""
@@ -80,7 +80,7 @@ def _written(text: str, where: str) -> str | ResourceNameInvalid:
 
 
 def _is_ours(function: PciFunction, named: Named) -> bool:
-    """Whether an agent wrote the annotation, or nobody did."""
+    """Whether an agent wrote the annotation, or there is none."""
     return (
         not named.annotation
         or named.carries

@@ -1,7 +1,7 @@
 """What stands against cards being passed through or shared, as far as the node reports it.
 
-Of single devices only those are told that people mean to give away: GPUs, and cards with virtual
-functions. `laneway devices` and `laneway explain` tell about any other, by the same judgement.
+Of single devices only those are reported that are usually passed to VMs: GPUs, and cards with
+virtual functions. `laneway devices` and `laneway explain` report any other, by the same rules.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NOUVEAU = {"nouveau": "nouveau", "NovaCore": "nova_core", "nova_core": "nova_co
 _GROUP = (ReasonKind.GROUP_CRITICAL, ReasonKind.GROUP_IN_USE)
 _FRAMEWORKS = {"mdev": "mediated devices", "vendor-vfio": "NVIDIA's own VFIO driver"}
 _FIRST_VFS = 7
-"""So many virtual functions have numbers beside function 0 without ARI."""
+"""So many virtual functions have numbers next to function 0 without ARI."""
 _LAST_OWN = 6
 """The last line of `resource` that is the function's own, its ROM; those of its VFs follow."""
 _HUGE = 16 << 30

@@ -1,4 +1,4 @@
-"""What is known of a cluster when it is judged. What nobody may say stands in `unknown`."""
+"""What is known of a cluster when it is judged. What may not be read stands in `unknown`."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     permits: bool = False
     """Whether anybody has said which devices are permitted."""
     internal: tuple[str, ...] = ()
-    """Resources that KubeVirt hands out by itself and Laneway's claims or vGPUs have, too."""
+    """Resources that KubeVirt advertises itself and Laneway's claims or vGPUs have, too."""
 
 
 class ClusterNode(msgspec.Struct, frozen=True, kw_only=True):

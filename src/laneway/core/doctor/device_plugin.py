@@ -26,7 +26,7 @@ OTHER_PROGRAMS = {
     "nvidia-vgpu-dm": "NVIDIA's vGPU device manager",
     "nvidia-kubevirt-gpu-device-plugin": "NVIDIA's GPU device plugin for KubeVirt",
 }
-"""Programs that change or hand out the same devices."""
+"""Programs that change or allocate the same devices."""
 CLIENTS = {
     "nv-hostengine": "NVIDIA's DCGM",
     "dcgm-exporter": "the exporter of NVIDIA's DCGM",

@@ -16,7 +16,7 @@ class Level(StrEnum):
 
     OK = "ok"
     ADVICE = "advice"
-    """Works, or is not known to work; somebody should look at it."""
+    """Works, or is not known to work; worth a look."""
     PROBLEM = "problem"
     """Something does not work, or will not."""
 
@@ -37,7 +37,7 @@ def ok(check: str, what: str) -> Finding:
 
 
 def advice(check: str, what: str, *, why: str = "", remedy: str = "") -> Finding:
-    """Somebody should look at it."""
+    """Worth a look."""
     return Finding(level=Level.ADVICE, check=check, what=what, why=why, remedy=remedy)
 
 

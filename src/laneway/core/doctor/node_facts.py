@@ -34,7 +34,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     remapping: bool | None = None
     """Whether interrupts go through the IOMMU; None where nothing tells."""
     unsafe_interrupts: bool = False
-    """Whether VFIO was told to do without that."""
+    """Whether VFIO is configured to do without that."""
     modules: Mapping[str, ModuleState] = {}
     vgpu_modules: tuple[str, ...] = ()
     """Those of NVIDIA's vGPU driver for hosts that are loaded."""

@@ -27,7 +27,7 @@ DRIVER = "laneway.devices.harvesterhci.io"
 TAINT_HELD = "devices.harvesterhci.io/held"
 """A pod has the device, or what excludes it, from a device plugin; the value is its name."""
 TAINT_UNHEALTHY = "devices.harvesterhci.io/unhealthy"
-"""Nobody may get it now."""
+"""It cannot be allocated now."""
 
 Value = str | int
 """Of an attribute."""

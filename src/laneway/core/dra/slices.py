@@ -34,7 +34,7 @@ Owners = Mapping[tuple[str, str], Owner]
 
 
 class Pool(msgspec.Struct, frozen=True):
-    """What the slices of a pool say, besides generation and number."""
+    """What the slices of a pool say, in addition to generation and number."""
 
     parts: tuple[Body, ...]
     """One slice each: `devices` or `sharedCounters`. One without either when there is nothing."""
@@ -59,8 +59,8 @@ class Writing(msgspec.Struct, frozen=True):
 def pool(offers: Iterable[Offer], inventory: Inventory, owners: Owners, *, full: bool) -> Pool:
     """The pool of a node that offers this.
 
-    Not `full`: the server keeps neither taints nor counters, so that what nobody may have and what
-    something else excludes must be left out.
+    Not `full`: the server keeps neither taints nor counters, so that what cannot be allocated and
+    what something else excludes must be left out.
     """
     ordered = _unique(offers)
     holders = _holders(ordered, owners)

@@ -49,8 +49,8 @@ class DesiredMode(msgspec.Struct, frozen=True):
     explicit: bool = False
     """Whether functions and GPU instances that exist may be taken away for it."""
     as_booted: bool = False
-    """Whether the card is as a boot has left it: functions that a service made there are nobody's
-    choice of a mode. Since Hopper no card keeps its MIG mode over a boot."""
+    """Whether the card is as a boot has left it: functions that a service made choose no mode.
+    Since Hopper no card keeps its MIG mode over a boot."""
 
 
 def effective(mode: str, enabled: bool, mig_desired: bool) -> Mode | None:
@@ -65,7 +65,7 @@ def effective(mode: str, enabled: bool, mig_desired: bool) -> Mode | None:
 
 
 def mode_of(gpu: PciFunction, modes: GpuModes | None) -> Mode | None:
-    """The mode that a GPU is in; None while nobody knows."""
+    """The mode that a GPU is in; None while not known."""
     has_vfs = bool(vf_count(gpu))
     if gpu.driver == VFIO_DRIVER and not has_vfs:
         return Mode.PASSTHROUGH
@@ -128,7 +128,7 @@ def _odd(desired: DesiredMode) -> Refusal | None:
 def _impossible(
     desired: DesiredMode, wanted: Mode, gpu: PciFunction, modes: GpuModes
 ) -> Refusal | None:
-    """Why this card cannot, or shall not, leave the mode that it is in for another."""
+    """Why this card cannot, or must not, leave the mode that it is in for another."""
     device = str(gpu.address)
     if wanted.has_mig and modes.mig is None:
         return MigUnsupported(device)
@@ -170,7 +170,7 @@ def _plan(desired: DesiredMode, situation: Situation) -> Decision:
     mixed = bool(modes.mixed_size) and not steps
     if wanted in (Mode.SAME_SIZE, Mode.MIXED_SIZE) and mixed != (wanted is Mode.MIXED_SIZE):
         steps.append(SetMixedSize(gpu.address, enabled=not mixed))
-    # vGPUs count here as what is in use: whoever wants them gone says so of each.
+    # vGPUs count here as what is in use: their removal is desired of each by itself.
     return conclude([*against, *obstacles(gpu, situation)], steps)
 
 

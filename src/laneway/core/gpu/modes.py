@@ -17,7 +17,7 @@ class Mode(StrEnum):
     PASSTHROUGH = "Passthrough"
     """Whole, for one virtual machine: no virtual functions, no MIG."""
     SAME_SIZE = "SameSize"
-    """vGPUs that share it by time, all of one size. What a GPU does that nobody chose for."""
+    """vGPUs that share it by time, all of one size. What a GPU does by default."""
     MIXED_SIZE = "MixedSize"
     """vGPUs that share it by time, of different sizes."""
     MIG = "MIG"
@@ -54,7 +54,7 @@ class GpuInstanceProfile(msgspec.Struct, frozen=True):
     size: int
     """Memory slices that one takes."""
     engines: tuple[int, ...] = ()
-    """Decoders, encoders, JPEG decoders and optical flow engines that it takes; empty: not told."""
+    """Decoders, encoders, JPEG decoders and optical flow engines of it; empty: not reported."""
 
 
 class GpuInstance(msgspec.Struct, frozen=True):

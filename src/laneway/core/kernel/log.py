@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 CAUGHT_UP = ""
-"""Stands among messages where everything so far has been told; no message is empty."""
+"""Stands among messages where everything so far has been read; no message is empty."""
 
 
 def parse_record(record: bytes) -> str:
-    r"""The message of a record, `6,339,5140900,-;text`, without what the kernel notes beside it.
+    r"""The message of a record, `6,339,5140900,-;text`, without what the kernel notes in addition.
 
     Empty for anything else. Bytes that cannot be printed stay in the kernel's notation, `\x0a`.
     """

@@ -1,4 +1,4 @@
-"""Errors that NVIDIA's driver reports, and which of them leave a GPU that nobody may be given.
+"""Errors that NVIDIA's driver reports, and which of them leave a GPU that cannot be allocated.
 
 Each error has a number, the Xid. Most concern the program that ran; those in `FATAL` are the ones
 after which NVIDIA's catalogue (https://docs.nvidia.com/deploy/xid-errors/) has the GPU reset or

@@ -33,9 +33,9 @@ from laneway.core.situation import Situation
 from laneway.core.vgpu.profiles import by_sharing
 
 OWNED = (GpuOwnedByLayout, OwnedByVgpuDevices)
-"""Refusals that say that somebody else configures the GPU's vGPUs."""
+"""Refusals that say that something else configures the GPU's vGPUs."""
 USED = (GpuClaimed, DeviceHeld, VgpusEnabled, UpdateRejected)
-"""Refusals that somebody's use of the GPU is the reason of, and that go when it ends."""
+"""Refusals whose reason is a use of the GPU, and that end with it."""
 
 # ---------------------------------------------------------------------------------- which GPUs
 
@@ -108,7 +108,7 @@ class DesiredLayout(msgspec.Struct, frozen=True):
 
     gpu: DesiredGpu
     mode: Mode | None
-    """None: any that has virtual functions, for nobody chose and no profile tells."""
+    """None: any that has virtual functions, as no mode is set and no profile implies one."""
     explicit: bool
     """Whether the mode was named, not only implied by the profiles."""
 

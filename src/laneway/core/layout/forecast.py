@@ -1,8 +1,8 @@
 """What a GPU that shares itself by time would still take once a layout is done.
 
-Nobody can ask the driver about a state that is not there yet, so the rules alone answer: vGPUs that
-stay keep their places, new ones get those that the driver will choose, and each profile is counted
-for itself in what is left then.
+The driver cannot be asked about a state that is not there yet, so the rules alone answer: vGPUs
+that stay keep their places, new ones get those that the driver will choose, and each profile is
+counted for itself in what is left then.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def plan_mig(view: View) -> tuple[tuple[Refusal, ...], list[Step], tuple[str, ..
     """What speaks against it, the steps, and in words what must wait for a further plan."""
     choice, found, order = _keeping(view, lambda _: True)
     if order is None:
-        # What is there may be in the way; vGPUs that nobody uses can sit elsewhere.
+        # What is there may be in the way; unused vGPUs can sit elsewhere.
         choice, found, order = _keeping(view, lambda _: False)
     if isinstance(found, Obstacle):
         return (*choice.against, *_refused(view, found.text)), [], ()
@@ -74,7 +74,7 @@ def plan_mig(view: View) -> tuple[tuple[Refusal, ...], list[Step], tuple[str, ..
         return (*choice.against, *_refused(view, _DRIVERS_CHOICE)), [], ()
     against = (*choice.against, *untouchable(view, choice.kept))
     if found.destroy:
-        # Who computes on a GPU instance has the card itself open; on which one, nobody tells.
+        # Who computes on a GPU instance has the card itself open; on which one is not known.
         against += tuple(held(view.gpu.address, view.situation))
     left = missing(view, choice.kept)
     instance_steps = _instance_steps(view, found)
@@ -94,7 +94,7 @@ _DRIVERS_CHOICE = "the driver fills the first instance with room, and not all vG
 def _keeping(
     view: View, keeps: Callable[[VgpuFunction], bool]
 ) -> tuple[Choice, InstanceSet | Obstacle, tuple[str, ...] | None]:
-    """What stays, the instances beside it, and the order of new vGPUs; None when there is none."""
+    """What stays, the other instances, and the order of new vGPUs; None when there is none."""
     offered, existing = view.modes.profiles, view.modes.instances
     choice = choose(view, keeps)
     vgpus = [(one, one.configured) for one in choice.kept if one.configured]
@@ -129,7 +129,7 @@ def _order(view: View, choice: Choice, found: InstanceSet) -> tuple[str, ...] | 
 
 
 def _places(view: View, function: VgpuFunction) -> frozenset[int]:
-    """Placements of the GPU instance of a vGPU: of all that it may be in, where nobody tells."""
+    """Placements of the GPU instance of a vGPU: all that it may be in, where not known."""
     return placements_of(function.configured, view.modes) if function.configured else frozenset()
 
 

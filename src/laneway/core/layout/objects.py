@@ -71,7 +71,7 @@ class Found(msgspec.Struct, frozen=True):
     functions: tuple[VgpuFunction, ...]
     """Those that can carry a vGPU, in numeric order."""
     modes: GpuModes | None
-    """None: nobody could ask."""
+    """None: it could not be read."""
 
     @property
     def carried(self) -> dict[PciAddress, str]:

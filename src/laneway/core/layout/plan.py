@@ -1,17 +1,17 @@
 """A GPU's whole desired state, and the way there in the only order that the driver allows.
 
 vGPUs that go, then the modes of the card, its virtual functions, GPU instances, mixed sizes, new
-vGPUs, their parameters. What is as desired already stays where it is, and what somebody uses is
+vGPUs, their parameters. What is as desired already stays where it is, and what is in use is
 never touched: where that stands in the way, the answer is a refusal. Everything that can be
 refused is, together and before the first write.
 
 Two things are not known before `sriov-manage` and a change of MIG mode are done: on which framework
 the driver will serve the functions, and which GPU instances and types it will list. So a desired
 state that needs either is reached in stages: the first plan ends with the functions on, and
-`Plan.then` says in words what is left, which is judged by the catalogue until then. Whoever carries
-a plan with `then` out observes again and calls `plan_layout` again with the same desired state,
-until a plan comes without, or Satisfied. It takes `MOST_STAGES` at the most; more means that
-somebody else is changing the card too.
+`Plan.then` says in words what is left, which is judged by the catalogue until then. A caller that
+carries a plan with `then` out observes again and calls `plan_layout` again with the same desired
+state, until a plan comes without, or Satisfied. It takes `MOST_STAGES` at the most; more means that
+something else is changing the card too.
 """
 
 from __future__ import annotations

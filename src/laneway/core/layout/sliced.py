@@ -45,7 +45,7 @@ def _place(view: View, carried: tuple[Carried, ...], wanted: dict[str, int]) -> 
 
 
 def unfitting(view: View, carried: tuple[Carried, ...] = ()) -> tuple[Refusal, ...]:
-    """Why the desired state does not fit beside vGPUs that stay, these being part of it."""
+    """Why the desired state does not fit with the vGPUs that stay, these being part of it."""
     mixed = view.desired.mixed_size
     sizes = {framebuffer_mib(name) for name in view.wanted}
     if not mixed and len(sizes) > 1:
@@ -91,7 +91,7 @@ def _settled(view: View) -> tuple[Choice, _Order | None]:
     choice = choose(view, lambda _: True)
     order = _place(view, carried_on(choice.kept), missing(view, choice.kept))
     if order is None:
-        # Where vGPUs sit now may be in the way; those that nobody uses can sit elsewhere.
+        # Where vGPUs sit now may be in the way; unused ones can sit elsewhere.
         choice = choose(view, lambda _: False)
         order = _place(view, carried_on(choice.kept), missing(view, choice.kept))
     return choice, order

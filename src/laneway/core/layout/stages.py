@@ -4,10 +4,10 @@ A layout never touches hardware. The objects of the GPU, of its GPU instances an
 are carried out by controllers of their own, each of which refuses what another one's hardware
 forbids. So their desired states are written in the order in which a plan would do the work, and a
 stage only once hardware shows the one before: vGPUs that go, the GPU's functions and mode, its GPU
-instances, new vGPUs. Nothing but hardware and these objects says how far it has come, so whoever is
-killed between two writes goes on where it was.
+instances, new vGPUs. Nothing but hardware and these objects says how far it has come, so a manager
+that is killed between two writes goes on where it was.
 
-At rest, and while only the controllers below have to work, that can be told without a closer look.
+At rest, and while only the controllers below have to work, that is known without a closer look.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ def _desired_mig(
 
 
 def _needed(desired: DesiredLayout, found: Found) -> dict[str, int] | None:
-    """GPU instances by profile; None where nobody can tell."""
+    """GPU instances by profile; None where not known."""
     if found.modes is None or not found.modes.profiles:
         return None
     vgpus = [one.configured for one in found.functions if one.configured]

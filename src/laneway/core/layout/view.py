@@ -1,7 +1,7 @@
 """One GPU as a layout sees it: the spec, what the card carries, and the steps between both.
 
 Which function carries what follows one rule in every mode, so that the same desired state always
-ends in the same layout: what is there already and desired stays where it is, what somebody uses
+ends in the same layout: what is there already and desired stays where it is, what is in use
 first of all, and new vGPUs go to the free functions in numeric order.
 """
 
@@ -41,7 +41,7 @@ class DesiredGpu(msgspec.Struct, frozen=True):
 
 
 class View(msgspec.Struct, frozen=True):
-    """A desired state beside what there is."""
+    """A desired state, compared with what there is."""
 
     desired: DesiredGpu
     situation: Situation
@@ -98,7 +98,7 @@ def shown_names(view: View) -> frozenset[str]:
 
 
 def offered_names(view: View) -> tuple[str, ...]:
-    """What to tell somebody who requested a profile that there is not."""
+    """The answer to a request for an unknown profile."""
     shown = {kind.name for one in view.functions for kind in one.creatable} or shown_names(view)
     return tuple(sorted(shown or {row.name for row in catalogued(view)}))
 

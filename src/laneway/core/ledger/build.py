@@ -1,12 +1,12 @@
 """Making the ledger from facts.
 
 The same facts give the same ledger in whatever order they come. Devices go first to those who have
-them: an owner that the kubelet told, then whoever is on a node already. Those who are still to be
+them: an owner that the kubelet reported, then VMs and pods on a node. Those that are still to be
 placed follow, the ones that are to run before the ones that are stopped, and older ones before
 younger; so of two that race for the last device the younger one is short.
 
-Where nobody has been placed yet, the ledger places him as a whole: on the node of the devices that
-he had last if everything fits there, otherwise on the node where the least would be left over, so
+A VM that is not placed yet is placed as a whole: on the node of the devices that
+it had last if everything fits there, otherwise on the node where the least would be left over, so
 that what stays free stays in large pieces. Who fits nowhere takes nothing and is short. What he
 still has on a node where he cannot be is no other's, and of no use to him either.
 """
@@ -112,7 +112,7 @@ class _Work:
         """By resource: how much is free on each node, the least first."""
         self.shares: dict[Consumer, list[Share]] = defaultdict(list)
         self.homes: dict[str, str] = {}
-        """The node of every device that somebody had last."""
+        """The node of every device that were in use last."""
         self.shortages: list[Shortage] = []
         self._allowed: dict[tuple[tuple[str, str], ...], frozenset[str]] = {}
         known = {name for demand in facts.demands for name in demand.last}
@@ -150,7 +150,7 @@ class _Work:
             missing = self._take(demand, node, open_)
         else:
             missing = open_
-        # Who runs has what he needs, even if it is from somebody whom we do not know.
+        # What runs has what it needs, even if from a source that is not known.
         if missing and demand.phase is not Phase.RUNNING:
             self.shortages.append(Shortage(demand.consumer, demand.phase, missing))
 

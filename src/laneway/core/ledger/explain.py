@@ -31,7 +31,7 @@ def why_not(ledger: Ledger, room: Room, vms: int) -> tuple[Refusal, ...]:
 
 
 def devices_on(stock: Stock, room: Room | None = None) -> NodeDevices:
-    """Who has the devices of a stock; what was given back in `room` is free again."""
+    """The holders of a stock's devices; those released in `room` are free again."""
     gone = room.gone if room is not None else ()
     takings = Counter(taking for taking in stock.taken.values() if taking.consumer not in gone)
     by_state: dict[State, Counter[str]] = {state: Counter() for state in State}

@@ -1,7 +1,7 @@
 """What the ledger is made from: devices, those who request devices, and nodes.
 
 Facts are taken as they come. Objects are written by others and read at slightly different moments,
-so they may contradict each other: two facts about one device, an owner that nobody knows, a
+so they may contradict each other: two facts about one device, an unknown owner, a
 VM that requests -1 of something. The ledger is to hold for all of that.
 """
 
@@ -22,7 +22,7 @@ class ConsumerKind(StrEnum):
 
 
 class Consumer(NamedTuple):
-    """Somebody who has devices or wants some."""
+    """A VM or pod that has devices or requests some."""
 
     kind: ConsumerKind
     namespace: str
@@ -35,7 +35,7 @@ class Consumer(NamedTuple):
 
 
 class Phase(StrEnum):
-    """How near to its devices somebody is."""
+    """How near a VM or pod is to its devices."""
 
     RUNNING = "running"
     PENDING = "pending"
@@ -53,7 +53,7 @@ class DeviceFact(msgspec.Struct, frozen=True, gc=False):
     name: str
     """Of its PCIDevice, VGPUDevice or USBDevice."""
     unhealthy: str = ""
-    """Why nobody can get it, in words; empty: whoever asks first gets it."""
+    """Why it cannot be allocated, in words; empty: the first request gets it."""
     owner: Consumer | None = None
     """To whom the kubelet gave it."""
 
@@ -66,7 +66,7 @@ class Demand(msgspec.Struct, frozen=True):
     requests: Mapping[str, int]
     """How many of each resource."""
     node: str = ""
-    """Where it is; empty while nobody has decided that."""
+    """Where it is; empty while undecided."""
     selector: Mapping[str, str] = {}
     """Labels that its node must have."""
     last: tuple[str, ...] = ()
@@ -91,4 +91,4 @@ class Facts(msgspec.Struct, frozen=True):
     devices: tuple[DeviceFact, ...] = ()
     demands: tuple[Demand, ...] = ()
     nodes: tuple[NodeFact, ...] | None = None
-    """None: nobody may say which there are. Then every node is taken to be open."""
+    """None: they may not be read. Then every node is taken to be open."""

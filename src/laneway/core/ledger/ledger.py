@@ -2,7 +2,7 @@
 
 Devices of one resource on one node form a stock. Of each stock, what is held, reserved, wanted,
 unhealthy and free adds up to all its devices, whatever the facts were: a device has one state, and
-the numbers are counts of devices. What somebody requests beyond the devices that there are is no
+the numbers are counts of devices. A request beyond the devices that there are is no
 negative number anywhere but an entry of its own, a shortage.
 """
 
@@ -21,14 +21,14 @@ class State(StrEnum):
     """What is with a device. One that is held is held, however unhealthy it is."""
 
     HELD = "held"
-    """Somebody who runs has it."""
+    """A running VM or pod has it."""
     RESERVED = "reserved"
     """Kept for a VM that is stopped."""
     WANTED = "wanted"
-    """About to be taken by somebody who is to run."""
+    """About to be allocated to a VM or pod that is to run."""
     FREE = "free"
     UNHEALTHY = "unhealthy"
-    """Nobody has it, and nobody can get it."""
+    """It has no holder, and cannot be allocated."""
 
 
 class Taking(NamedTuple):
@@ -66,7 +66,7 @@ class Entry(NamedTuple):
     state: State
     consumer: Consumer | None
     unhealthy: str
-    """Why nobody could get it, were it not taken; empty: it is well."""
+    """Why it could not be allocated, were it not taken; empty: it is healthy."""
 
 
 class Stock(msgspec.Struct, frozen=True):
@@ -96,19 +96,19 @@ class Stock(msgspec.Struct, frozen=True):
 
 
 class Share(NamedTuple):
-    """A device that somebody has or that is kept for him."""
+    """A device that is allocated or reserved."""
 
     node: str
     resource: str
     name: str
     usable: bool
-    """Whether others could get it if he gave it back."""
+    """Whether others could get it if it were released."""
 
 
 def serves(share: Share, demand: Demand, nodes: Mapping[str, NodeFact]) -> bool:
-    """Whether a device is of use to whoever has it: where he is, or where he could be.
+    """Whether its holder can use a device: on its node, or where it could be placed.
 
-    While a node does not answer, nobody takes back what its agent has said.
+    While a node does not answer, what its agent reported stays.
     """
     if demand.node:
         return share.node == demand.node
@@ -116,7 +116,7 @@ def serves(share: Share, demand: Demand, nodes: Mapping[str, NodeFact]) -> bool:
 
 
 class Shortage(msgspec.Struct, frozen=True):
-    """Devices that somebody requests and that are nowhere to be had together."""
+    """Requested devices that no node has together."""
 
     consumer: Consumer
     phase: Phase

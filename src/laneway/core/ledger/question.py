@@ -1,7 +1,7 @@
 """What the ledger is asked, and what it answers.
 
 A question is about VMs that are all alike. Where they take the place of others, the answer
-counts differences only: whoever stays as he is needs nothing new, and what the others have is
+counts differences only: a VM that stays needs nothing new, and what the others have is
 there for the new ones as soon as they are gone.
 """
 

@@ -11,8 +11,8 @@ from laneway.core.ledger.ledger import Ledger
 class Room:
     """What is free of some resources, and for how many VMs that is enough.
 
-    It starts as the ledger has it, and grows by what VMs give back. Most questions are
-    answered before anything is given back, so the ledger's own numbers are read until then.
+    It starts as the ledger has it, and grows by what VMs release. Most questions are
+    answered before anything is released, so the ledger's own numbers are read until then.
     """
 
     def __init__(
@@ -22,7 +22,7 @@ class Room:
         self.resources = resources
         self.allowed = allowed
         self.gone: set[Consumer] = set()
-        """Those who gave back what they had."""
+        """Those that released what they had."""
         self.free = {
             resource: _within(ledger.free.get(resource, {}), allowed) for resource in resources
         }
@@ -34,7 +34,7 @@ class Room:
         """Numbers of `free` that are not the ledger's."""
 
     def release(self, consumer: Consumer) -> None:
-        """Let somebody go. What others could not get is not free afterwards."""
+        """Take a holder out. What others could not get is not free afterwards."""
         self.gone.add(consumer)
         for share in self._ledger.shares.get(consumer, ()):
             inside = self.allowed is None or share.node in self.allowed

@@ -1,9 +1,9 @@
 """What to do about a card's GPU instances: a spec and an observation in, a plan or a reason out.
 
-A spec names all instances that there are to be, so whatever is there, made by half or by somebody
-else, is a start from which as few as possible are destroyed. What runs is adopted all the same: an
-instance that nobody requested goes only on an explicit spec, one that carries a vGPU never, and
-none at all while somebody computes on the card, for on which instance nobody tells. Missing ones
+A spec names all instances that there are to be, so whatever is there, half made or made by
+something else, is a start from which as few as possible are destroyed. What runs is adopted all the
+same: an instance that was not requested goes only on an explicit spec, one that carries a vGPU
+never, and none at all while the card computes, as it is not known on which instance. Missing ones
 need no proof, so they come back after a reboot. MIG mode itself is never switched from here.
 """
 
@@ -47,7 +47,7 @@ from laneway.core.situation import Situation, ends, pids
 from laneway.core.sriov.vfs import NVIDIA_DRIVER, VGPU_DRIVER, held
 
 _LONGEST = 64
-"""Characters of a profile name that are repeated to whoever wrote it."""
+"""Characters of a profile name that a message repeats."""
 
 
 class DesiredMig(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class DesiredMig(msgspec.Struct, frozen=True):
     """Name of the SRIOVGPUDevice, whose mode decides about MIG mode."""
     enabled: bool
     requested: tuple[tuple[str, int], ...]
-    """Profile, as somebody wrote it, and count. Without the driver's id of the profile: that is
+    """Profile, as written, and count. Without the driver's id of the profile: that is
     another on each board, while the name says what one gets."""
     explicit: bool
     """Whether instances that exist may be destroyed for it. To make one needs no proof."""
@@ -181,7 +181,7 @@ def _beside(
 def _steps(
     gpu: PciAddress, found: InstanceSet, wanted: Mapping[str, int], modes: GpuModes
 ) -> list[Step]:
-    """Also the compute instances of those that somebody made by half."""
+    """Also the compute instances of half-made ones."""
     steps = assemble(gpu, found)
     left = Counter(wanted)
     kept = (one for one in modes.instances if one not in found.destroy)

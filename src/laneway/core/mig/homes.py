@@ -2,7 +2,7 @@
 
 An instance holds vGPUs of one framebuffer size at a time. The driver puts each new one into the
 first instance that serves it and has room, also where another has begun to be filled with its size,
-and nobody can request another. So whether all find room depends on the order alone.
+and no other can be requested. So whether all find room depends on the order alone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Home(msgspec.Struct, frozen=True):
 def homes(functions: Iterable[VgpuFunction], modes: GpuModes) -> list[Home]:
     """The GPU instances that exist, in the order of their ids, with the vGPUs of these functions.
 
-    One with vGPUs of a size that nobody knows, or of several sizes, takes no more.
+    One with vGPUs of an unknown size, or of several sizes, takes no more.
     """
     inside: dict[int, list[int]] = {}
     for one in functions:
@@ -100,7 +100,7 @@ def _order_for(
     """The largest first, which nearly always works; then every other order of the sizes."""
     for line in lines:
         # Each size needs an instance of its own. A card has eight at the most, so the orders that
-        # are left to try are few, whatever somebody requests.
+        # are left to try are few, whatever is requested.
         if len(groups) > sum(home.profile == instance for home in line):
             return None
     largest_first = sorted(groups, key=lambda group: -group.framebuffer_mib)

@@ -91,7 +91,7 @@ def arrange_instances(
 ) -> InstanceSet | Obstacle:
     """At least these GPU instances, with as few as possible of those that there are destroyed.
 
-    Instances that nobody requested stay unless they are in the way, or (`exact`) go as well.
+    Instances that were not requested stay unless they are in the way, or (`exact`) go as well.
     `pinned`: placements of instances in use; `carrying`: of those with vGPUs, which are destroyed
     last.
     """
@@ -137,7 +137,7 @@ def _sacrifices(
 def _place(
     profiles: dict[str, GpuInstanceProfile], kept: list[GpuInstance], missing: Counter[str]
 ) -> tuple[tuple[GpuInstanceProfile, int], ...] | None:
-    """Placements beside the kept instances, the largest first; None when there are none."""
+    """Placements next to the kept instances, the largest first; None when there are none."""
     counts = Counter(one.profile for one in kept) + missing
     if any(counts[name] > profiles[name].total for name in missing):
         return None
@@ -229,7 +229,7 @@ def how_many_more(
     offered: Iterable[GpuInstanceProfile],
     existing: Iterable[GpuInstance],
 ) -> int:
-    """How many GPU instances of a profile could be made beside those that there are."""
+    """How many GPU instances of a profile could be made in addition."""
     there = list(existing)
     profiles = {known.name: known for known in (*offered, one)}
     count = 0
@@ -239,7 +239,7 @@ def how_many_more(
 
 
 def placements_of(vgpu: ConfiguredVgpu, modes: GpuModes) -> frozenset[int]:
-    """Where the GPU instance of a vGPU is: all that it may be in, where nobody tells."""
+    """Where the GPU instance of a vGPU is: all that it may be in, where that is not known."""
     known = frozenset(one.start for one in modes.instances if one.id == vgpu.gpu_instance)
     found = serving(vgpu.type_name, modes.profiles)
     return known or frozenset(

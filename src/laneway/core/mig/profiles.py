@@ -29,7 +29,7 @@ def display_name(profile: str) -> str:
 
 
 def bare_name(text: str) -> str:
-    """A profile as the driver names it, `1g.5gb`, whichever of both somebody wrote."""
+    """A profile as the driver names it, `1g.5gb`, whichever of both was written."""
     return text.strip().removeprefix(_PREFIX).strip()
 
 

@@ -4,15 +4,15 @@ What VFIO isolates is an IOMMU group, so a group goes as a whole or not at all: 
 bridges leaves its driver, is reserved for vfio-pci by `driver_override` (never by `new_id`, which
 claims every present and later device of the kind) and is probed. Everything that speaks against it
 is found before the first step; should a step fail all the same, the plan is undone as a whole. A
-reservation for another driver is somebody's standing order, so it is neither overwritten nor
+reservation for another driver is set on purpose, so it is neither overwritten nor
 removed.
 
-Giving back trusts only what is: a function on vfio-pci, or one that has no driver because somebody
+A release trusts only what is: a function on vfio-pci, or one that has no driver because a plan
 was interrupted: it is reserved for vfio-pci, or known to have had one. It is reset while no driver
 has it, so that nothing of its last user reaches the next, and then goes to whichever driver wants
 it: what it was on before may have been removed since. All members of the group are free before the
 first is reset: one that fails its reset goes to quarantine, and no group member is given to the
-node beside it.
+node in that state.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ def _unusable(function: PciFunction, situation: Situation) -> list[Refusal]:
 def _in_use(members: list[PciFunction], situation: Situation) -> list[Refusal]:
     """Who uses what the plan touches.
 
-    One without a driver counts too: while its unbinding waits for a virtual machine to let go, the
-    kernel shows it so, and whatever touches it then waits as well.
+    One without a driver counts too: while its unbinding waits for a virtual machine to close it,
+    the kernel shows it so, and whatever touches it then waits as well.
     """
     return [refusal for member in members for refusal in held(member.address, situation)]
 
@@ -160,7 +160,7 @@ def _release_steps(leaving: list[PciFunction], situation: Situation) -> list[Ste
         original = situation.originals.get(member.address)
         if original and original in situation.loadable and LoadModule(original) not in steps:
             steps.append(LoadModule(original))
-        # Something that had no driver when it was taken gets none: somebody wanted it so.
+        # Something that had no driver when it was taken gets none: it was so on purpose.
         if original != "":
             steps.append(Probe(member.address, ""))
     return steps

@@ -272,7 +272,7 @@ def text(reason: Reason) -> str:
 
 
 def remedy(reason: Reason) -> str:
-    """What somebody can do about it, in whole sentences; empty when there is nothing to do."""
+    """What to do about it, in whole sentences; empty when there is nothing to do."""
     return (
         needed_remedy(reason.details)
         if reason.kind is ReasonKind.CRITICAL

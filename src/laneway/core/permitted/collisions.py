@@ -16,7 +16,7 @@ class Collision(NamedTuple):
     resource: str
     selectors: tuple[str, ...]
     internal: tuple[str, ...] = ()
-    """Those of them that KubeVirt hands out by itself, under the same name."""
+    """Those of them that KubeVirt's own device plugin advertises, under the same name."""
 
     @property
     def words(self) -> str:

@@ -26,7 +26,7 @@ class List(StrEnum):
 
 
 class Entry(NamedTuple):
-    """One of our entries: whoever requests the resource may get devices that the selector fits."""
+    """One entry of ours: a VM that requests the resource may get devices that its selector fits."""
 
     list: List
     resource: str

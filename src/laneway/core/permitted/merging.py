@@ -1,15 +1,15 @@
 """Which devices KubeVirt's list of permitted devices has to name, and how to keep them there.
 
 KubeVirt's three lists belong to many: to people, to other operators, and to Laneway. The API server
-treats each list as one value, so nobody can own single entries of it by server-side apply. What is
-ours is therefore remembered beside the lists, in an annotation that the same write changes; an
-entry that the annotation does not name is somebody else's and stays as it is, where it is.
+treats each list as one value, so no manager can own single entries of it by server-side apply. What
+is ours is therefore remembered next to the lists, in an annotation that the same write changes; an
+entry that the annotation does not name belongs to another and stays as it is, where it is.
 
 Everything here is sets of what KubeVirt takes for the same. So any order and number of reconciles
 ends in the same entries, and a list that is right is not written.
 
 An entry that was there before with KubeVirt as its provider would have two plugins register one
-name. It is made an external one while Laneway needs it, and given back afterwards. An equal entry
+name. It is made an external one while Laneway needs it, and restored afterwards. An equal entry
 that is external already does what is needed: it stays its author's.
 """
 
@@ -40,13 +40,13 @@ class Way(NamedTuple):
     advertised: bool
     """The kubelet counts it."""
     leaving: bool
-    """It is being given back."""
+    """It is being restored."""
 
 
 def needed(way: Way) -> bool:
     """Whether VMs have to be able to request a device.
 
-    On its way back only as long as somebody could still be given it.
+    On its way back only as long as it could still be allocated.
     """
     return way.advertised or (way.bound and not way.leaving)
 
@@ -67,7 +67,7 @@ def merge(
 ) -> Merged:
     """The lists with all wanted entries and none of ours that is not wanted.
 
-    Lists that are not `known` stay as they are: nobody can tell yet what they need.
+    Lists that are not `known` stay as they are: what they need is not known yet.
     """
     lists = {name: list(present.get(name, ())) for name in List}
     kept = {key: replaced for key, replaced in record.items() if key.list not in known}
@@ -103,7 +103,7 @@ def _merge_list(
                 found.append(_marked(item, external=True))
             placed.add(key)
         elif not is_external(item):
-            found.append(item)  # Somebody has made it KubeVirt's meanwhile.
+            found.append(item)  # It was made KubeVirt's meanwhile.
         elif ours[key] and key not in placed:
             found.append(_marked(item, external=False))
             placed.add(key)

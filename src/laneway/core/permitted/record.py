@@ -1,4 +1,4 @@
-"""What is remembered beside KubeVirt's lists: which of their entries are Laneway's."""
+"""What is remembered next to KubeVirt's lists: which of their entries are Laneway's."""
 
 from __future__ import annotations
 

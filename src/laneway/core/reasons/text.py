@@ -1,4 +1,4 @@
-"""What people are told of a reason."""
+"""What texts say about a reason."""
 
 from __future__ import annotations
 

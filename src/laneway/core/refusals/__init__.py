@@ -1,4 +1,4 @@
-"""Refusals are data: an enumerated reason with its facts and, beside them, its words.
+"""Refusals are data: an enumerated reason with its facts and its words.
 
 The same value becomes a condition, an event, an admission message, a line of the command line and
 a tooltip. The reason is the condition's `reason`, so it never changes once released; the words may

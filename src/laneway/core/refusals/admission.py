@@ -115,7 +115,7 @@ class NotClaimable(Refusal, frozen=True):
     name: str
     why: str
     remedy: str = ""
-    """What somebody can do about it, in whole sentences."""
+    """What to do about it, in whole sentences."""
 
     @property
     def words(self) -> str:
@@ -173,7 +173,7 @@ class UsbControllerClaimed(Refusal, frozen=True):
 
 
 class UserNameForbidden(Refusal, frozen=True):
-    """Somebody makes a claim in another's name."""
+    """A user makes a claim in another's name."""
 
     kind: str
     name: str
@@ -190,7 +190,7 @@ class UserNameForbidden(Refusal, frozen=True):
 
 
 class NotClaimOwner(Refusal, frozen=True):
-    """Somebody changes or deletes a claim that is another's."""
+    """A user changes or deletes a claim of another."""
 
     kind: str
     name: str
@@ -208,7 +208,7 @@ class NotClaimOwner(Refusal, frozen=True):
 
 
 class ClaimManaged(Refusal, frozen=True):
-    """The claim of a vGPU is treated as if it were somebody's own."""
+    """The claim of a vGPU is treated as if it were a user's own."""
 
     name: str
     vgpu: str

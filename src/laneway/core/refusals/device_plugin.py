@@ -7,7 +7,7 @@ from laneway.core.refusals.base import Refusal
 
 
 class ResourceNameInvalid(Refusal, frozen=True):
-    """A resource name that somebody wrote is none."""
+    """A written resource name is not valid."""
 
     text: str
     where: str

@@ -42,7 +42,7 @@ class CardReplaced(Refusal, frozen=True):
     meant: str
     """UUID of the card."""
     found: str
-    """UUID of the one that is there; empty while nobody knows it."""
+    """UUID of the one that is there; empty while not known."""
     place: str
     """Where the card is now; empty where the node does not show it."""
 
@@ -96,7 +96,7 @@ class DeviceUnusable(Refusal, frozen=True):
 
 
 class DeviceHeld(Refusal, frozen=True, tag="DeviceInUse"):
-    """Somebody uses what would have to be taken away."""
+    """What would have to be taken away is in use."""
 
     device: str
     holders: tuple[str, ...]
@@ -125,7 +125,7 @@ class HoldersUnknown(Refusal, frozen=True):
 
 
 class DriverReserved(Refusal, frozen=True):
-    """Somebody has reserved a device for one driver, which is not vfio-pci."""
+    """A device is reserved for one driver, which is not vfio-pci."""
 
     device: str
     driver: str
@@ -140,7 +140,7 @@ class DriverReserved(Refusal, frozen=True):
 
 
 class DeviceQuarantined(Refusal, frozen=True):
-    """The device failed its reset, so nobody gets it."""
+    """The device failed its reset, so it is not allocated."""
 
     device: str
     error: str

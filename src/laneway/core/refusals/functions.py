@@ -62,7 +62,7 @@ class GpuVfCountInvalid(Refusal, frozen=True, tag="VfCountInvalid"):
 
 
 class UnmanagedVfs(Refusal, frozen=True):
-    """The card has virtual functions that nobody asked Laneway for."""
+    """The card has virtual functions that were not requested from Laneway."""
 
     device: str
     count: int

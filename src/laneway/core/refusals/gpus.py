@@ -56,7 +56,7 @@ class GpuClaimed(Refusal, frozen=True):
     device: str
     claim: str
     user: str
-    """Empty where whoever reads it need not know."""
+    """Empty where the reader need not know."""
 
     @property
     def words(self) -> str:

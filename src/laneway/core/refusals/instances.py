@@ -61,7 +61,7 @@ class InstancesDoNotFit(Refusal, frozen=True):
 
 
 class UnmanagedInstances(Refusal, frozen=True):
-    """The card has GPU instances that nobody asked Laneway for."""
+    """The card has GPU instances that were not requested from Laneway."""
 
     device: str
     instances: tuple[str, ...]
@@ -76,7 +76,7 @@ class UnmanagedInstances(Refusal, frozen=True):
 
 
 class ExtraInstances(Refusal, frozen=True):
-    """GPU instances that nobody asked Laneway for stand beside, or in the way of, those desired."""
+    """GPU instances that were not requested exist in addition to, or in place of, those desired."""
 
     device: str
     instances: tuple[str, ...]

@@ -180,7 +180,7 @@ class UpdateRejected(Refusal, frozen=True):
     changed: str
     """`VGPUDevice node1-000008004`"""
     why: str
-    """In the words of whoever refused it, admission for example."""
+    """In the words of what refused it, admission for example."""
 
     @property
     def words(self) -> str:

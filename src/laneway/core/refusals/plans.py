@@ -51,7 +51,7 @@ class DeviceDisappeared(Refusal, frozen=True):
 
 
 class DeviceChanged(Refusal, frozen=True):
-    """What an interrupted plan was about has been changed by somebody else since."""
+    """What an interrupted plan was about has been changed since."""
 
     step: str
 

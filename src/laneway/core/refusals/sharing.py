@@ -70,7 +70,7 @@ class GpuPodsRunning(Refusal, frozen=True):
 
 
 class ProfileMissingInWrite(Refusal, frozen=True, tag="ProfileMissing"):
-    """A vGPU is enabled, and nobody said of which profile."""
+    """A vGPU is enabled, and its profile is not set."""
 
     field: ClassVar[str] = "spec.vGPUTypeName"
     name: str

@@ -7,7 +7,7 @@ from laneway.core.refusals.base import Refusal
 
 
 class ProfileMissing(Refusal, frozen=True):
-    """A vGPU is to be enabled, but nobody said with which profile."""
+    """A vGPU is to be enabled, but its profile is not set."""
 
     offered: tuple[str, ...]
 
@@ -41,7 +41,7 @@ class ProfileExhausted(Refusal, frozen=True):
     """What the GPU carries: profile and count, sorted by name."""
     offered: tuple[str, ...]
     of: int = 0
-    """How many fit on the GPU when it carries nothing; 0: nobody knows."""
+    """How many fit on the GPU when it carries nothing; 0: not known."""
 
     @property
     def words(self) -> str:
@@ -97,7 +97,7 @@ class NoGpuInstances(Refusal, frozen=True):
 
 
 class UnmanagedVgpu(Refusal, frozen=True):
-    """The function carries a vGPU that nobody asked Laneway for."""
+    """The function carries a vGPU that was not requested from Laneway."""
 
     profile: str
 

@@ -153,7 +153,7 @@ _NOBODY = (
 class ClaimedByOther(Refusal, frozen=True):
     """A named device is claimed by another user.
 
-    The words do not say by whom: who asks may be nobody that the API server knows.
+    The words do not say by whom: the API server may not know the requester.
     """
 
     device: str
@@ -200,7 +200,7 @@ class PodClaimedByOthers(Refusal, frozen=True, tag="ClaimedByOther"):
     own: int
     """The most on one node that the pod may have."""
     users: tuple[str, ...]
-    """On whose behalf it asks, its account last."""
+    """The users for whom it asks, its account last."""
     account: str
     """As which its containers run."""
 
@@ -216,7 +216,7 @@ class PodClaimedByOthers(Refusal, frozen=True, tag="ClaimedByOther"):
 
 
 class AnnotationReserved(Refusal, frozen=True):
-    """Somebody else than admission says for whom devices are, or that it has looked at them."""
+    """Not admission, but another client says for whom devices are, or that they were judged."""
 
     title: str
     annotation: str

@@ -5,7 +5,7 @@ a vGPU loses that. A card with VFs loses these, and before them, in the one orde
 allows, whatever lives on them: vGPUs, then GPU instances, then the mode for mixed sizes (switching
 VFs would silently clear both; as steps of their own they come back when a later step fails). MIG
 mode stays: it is the card's setting, and outlives VFs and reboots. A USB device's node goes back to
-its owner. Anything that VMs cannot have is left alone: nothing is to be given back.
+its owner. Anything that VMs cannot have is left alone: nothing is to be released.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from laneway.core.sriov.vfs import emptied, held, obstacles, set_vfs, vf_count
 
 
 def release(device: PciAddress | str, situation: Situation) -> Decision:
-    """Give back a PCI function, or the USB device at a port (`3-1.2`)."""
+    """Release a PCI function, or the USB device at a port (`3-1.2`)."""
     if isinstance(device, str):
         if usb_device(device, situation) is None:
             return (DeviceNotFound(device),)

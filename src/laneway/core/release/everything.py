@@ -2,8 +2,8 @@
 
 What depends on something else goes before it: layouts, which would ask again; claims and vGPUs; the
 GPU instances of MIG; virtual functions of GPUs and network cards. Each look decides again from what
-there is, so nothing is remembered, and whoever is interrupted begins again. What somebody has stays
-with him and is not even asked back: he is told of instead. What was never requested through its
+there is, so nothing is remembered, and an interrupted release begins again. What is in use stays
+allocated: its release is not requested, but reported. What was never requested through its
 object stays, too: it is not Laneway's.
 """
 
@@ -42,7 +42,7 @@ class Thing(msgspec.Struct, frozen=True, kw_only=True):
     stage: Stage
     way: Way
     desired: bool
-    """It requests something. What can only be deleted asks as long as nobody has deleted it."""
+    """It requests something. What can only be deleted asks as long as it is not deleted."""
     present: bool
     """Something of it is there still."""
     answered: bool = True
@@ -80,7 +80,7 @@ class Obstacle(msgspec.Struct, frozen=True):
     thing: Thing
     why: str
     in_turn: bool = False
-    """Nothing is amiss: its turn comes after others that are told of, too."""
+    """Nothing is amiss: it waits for others that are reported, too."""
 
     @property
     def words(self) -> str:

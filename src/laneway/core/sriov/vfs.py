@@ -9,7 +9,7 @@ A card that the node uses by its own interface or disk keeps the number it has, 
 resets the card; only what a boot took comes back.
 
 VFs for passthrough are not offered to drivers of the node. Once they are gone, that is put back to
-the kernel's default, on: whoever makes VFs by hand afterwards expects it.
+the kernel's default, on: an administrator who makes VFs by hand afterwards expects it.
 
 NVIDIA's vGPU driver refuses a plain write; its program switches all VFs of a GPU at once, and gives
 the GPU a new driver binding each time, which no open file and no GPU instance survives.
@@ -202,7 +202,8 @@ def held(
 ) -> list[Refusal]:
     """Who uses a function, all in one refusal; also that this cannot be known.
 
-    `needed`: that the node cannot do without it is told already, so how the node uses it is not.
+    `needed`: that the node cannot do without it is reported already, so how the node uses it is
+    not.
     """
     if situation.visibility_error:
         return [HoldersUnknown(situation.visibility_error)]
@@ -226,7 +227,7 @@ def _vgpu(address: PciAddress, situation: Situation) -> tuple[str, ...]:
 
 
 def configured_words(address: str, name: str) -> str:
-    """That a function carries a vGPU, as of somebody who has it."""
+    """That a function carries a vGPU, as a use of it."""
     return f"vGPU {name} is configured on it (to remove it: laneway host release {address})"
 
 

@@ -1,4 +1,4 @@
-"""How many more vGPUs of each profile a GPU takes beside those that it carries.
+"""How many more vGPUs of each profile a GPU takes in addition to those that it carries.
 
 Each profile is counted for itself: making one vGPU changes what is left of all others. Whether a
 profile can be made at all the driver says, on every free function; only the number is worked out
@@ -27,7 +27,8 @@ def still_fits(
     """How many more of each profile could be made now, by name, those with none included.
 
     `functions`: of this GPU. Empty while the GPU has no functions to carry a vGPU. Mediated devices
-    that nobody uses tell no placement, so beside them, in mixed sizes, it is how many at the most.
+    that are not in use report no placement, so with them, in mixed sizes, it is how many at the
+    most.
     """
     left, _ = _counts(gpu.device, gpu.subsystem_device, tuple(functions), modes)
     return dict(left)

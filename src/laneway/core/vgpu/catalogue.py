@@ -41,7 +41,7 @@ class VgpuProfile(msgspec.Struct, frozen=True, kw_only=True):
     mig_partition: str
     """The driver's flags for the GPU instance that it needs; empty for a time-sliced type."""
     placement_ids: tuple[int, ...]
-    """Where it can be placed in mixed-size mode; empty when it cannot or nobody knows."""
+    """Where it can be placed in mixed-size mode; empty when it cannot or that is not known."""
 
     @property
     def mig_backed(self) -> bool:

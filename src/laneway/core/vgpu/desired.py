@@ -1,6 +1,6 @@
 """What to do about one vGPU: a desired state and an observation in, a plan or a reason out.
 
-Two rules decide the hard cases. What runs is adopted: a vGPU that somebody made without Laneway is
+Two rules decide the hard cases. What runs is adopted: a vGPU that was made without Laneway is
 reported and left alone, because a VM may be using it. Tear-down, also for another profile, happens
 only on an explicit desired state: one that was made in view of what runs, and is not answered yet.
 """
@@ -50,7 +50,7 @@ class DesiredVgpu(msgspec.Struct, frozen=True):
 def mdev_uuid(node: str, function: VgpuFunction) -> str:
     """The UUID of a vGPU: a function of its card, so it survives reboots, restores and other slots.
 
-    Of a card that nobody knows it is a function of where the vGPU sits.
+    Of an unknown card it is a function of where the vGPU sits.
     """
     if not function.card or function.number is None:
         return _uuid_of_place(node, function)
@@ -132,7 +132,7 @@ def _change(
     """Another profile: by itself, or together with all that are to change as well.
 
     A function that carries a vGPU offers nothing, so whether there is room is worked out. On a
-    board that nobody knows it shows once the old vGPU is gone; the plan's undo brings that back.
+    unknown board it shows once the old vGPU is gone; the plan's undo brings that back.
     """
     for desired_states in (
         (desired,),
@@ -200,8 +200,8 @@ def _unlisted(profile: str, siblings: tuple[VgpuFunction, ...]) -> VgpuType | No
     """A type, without its id, that the driver leaves out of its lists while others run.
 
     Only vendor VFIO does so; a card that carries nothing lists everything that it can do. The board
-    is told by what the card carries and still lists; where all of that is new to the catalogue, the
-    profile is given the benefit of the doubt.
+    is identified by what the card carries and still lists; where all of that is new to the
+    catalogue, the profile is given the benefit of the doubt.
     """
     there = {name for name, _ in carried(siblings)}
     if not there or any(sibling.framework == "mdev" for sibling in siblings):

@@ -2,9 +2,9 @@
 
 A driver puts each vGPU where it sees fit, so of the same desired states all may fit or not, and
 what comes back after a reboot may sit elsewhere, depending on the order alone. Desired states
-compete in the order in which they are given: one that does not fit beside those before it is left
-out and holds up nobody. Of those that remain, what the card carried before goes where it sat, as
-far as an order does that.
+compete in the order in which they are given: one that does not fit with those before it is left
+out and does not block others. Of those that remain, what the card carried before goes where it sat,
+as far as an order does that.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def making_order(
 ) -> tuple[Wanted, ...]:
     """Those that can be made, as the driver offers it now, in the order to make them in.
 
-    `functions`: all of this GPU. `modes`: None where nobody knows. `wanted`: who comes first
+    `functions`: all of this GPU. `modes`: None where not known. `wanted`: who comes first
     counts first.
     """
     return _making_order(gpu.device, gpu.subsystem_device, tuple(functions), modes, tuple(wanted))
@@ -77,9 +77,9 @@ def together(
     modes: GpuModes | None,
     wanted: Sequence[Wanted],
 ) -> tuple[Wanted, ...] | None:
-    """An order that serves all of them beside what the functions carry; None when none does.
+    """An order that serves all of them on top of what the functions carry; None when none does.
 
-    Where nobody knows how large the board is only the driver can tell, and the largest come first.
+    Where the board's size is not known only the driver knows, and the largest come first.
     """
     return _together(gpu.device, gpu.subsystem_device, tuple(functions), modes, tuple(wanted))
 

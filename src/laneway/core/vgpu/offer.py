@@ -1,4 +1,4 @@
-"""Why a GPU has nothing to offer, although it should: told from what a scan shows.
+"""Why a GPU has nothing to offer, although it should, derived from a scan.
 
 A driver that does not know a card model makes its virtual functions all the same, and every list
 of profiles stays empty; so it does on a card in MIG mode without GPU instances, and on one that
@@ -27,7 +27,7 @@ def lacking(
 ) -> Refusal | None:
     """Why a GPU with virtual functions offers no profile on any of them; None where it does.
 
-    `functions`: of this GPU. `driver`: its release, empty when nobody knows.
+    `functions`: of this GPU. `driver`: its release, empty when not known.
     """
     there = tuple(functions)
     if not vf_count(gpu) or any(one.configured or one.creatable for one in there):

@@ -1,7 +1,7 @@
 """Which vGPUs a time-sliced card takes together, and in which order they must be made.
 
 In same-size mode all vGPUs have one framebuffer size and their number alone counts. In mixed-size
-mode the driver takes the lowest free place of a profile, and nobody can request another, so what
+mode the driver takes the lowest free place of a profile, and no other can be requested, so what
 fits depends on the order. An answer here is therefore an order in which the driver itself ends with
 everything placed; "does not fit" means that no order does.
 """
@@ -208,7 +208,7 @@ def _one_less(wanted: tuple[int, ...], index: int) -> tuple[int, ...]:
 def arrange(
     card: Card, carried: Iterable[Carried], wanted: Mapping[str, int], *, mixed: bool
 ) -> tuple[Placed, ...] | None:
-    """In which order to make vGPUs beside those that are there; None when they do not fit.
+    """In which order to make vGPUs in addition to those that are there; None when they do not fit.
 
     Every profile wanted must be one of the card's.
     """
@@ -219,7 +219,7 @@ def arrange(
 def shortage(
     card: Card, carried: Iterable[Carried], wanted: Mapping[str, int], *, mixed: bool
 ) -> tuple[str, int] | None:
-    """The first profile of a spec that does not fit beside those before it, and how many would."""
+    """The first profile of a spec that does not fit with those before it, and how many would."""
     there = tuple(carried)
     so_far: Counter[str] = Counter()
     for name, count in wanted.items():
@@ -235,7 +235,7 @@ def shortage(
 
 
 def most(card: Card, carried: Iterable[Carried], name: str, *, mixed: bool) -> int:
-    """How many vGPUs of one profile can be made beside those that are there.
+    """How many vGPUs of one profile can be made in addition to those that are there.
 
     The profile must be one of the card's.
     """

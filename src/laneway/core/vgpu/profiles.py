@@ -38,15 +38,15 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     series: str
     """A: applications, B: PC, C: compute, Q: workstation."""
     variant: str = ""
-    """`ME`, `NOME`, `MEALL`, `GFX`: what the GPU instance has or lacks beside memory."""
+    """`ME`, `NOME`, `MEALL`, `GFX`: what the GPU instance has or lacks besides memory."""
     maximum: int | None = None
-    """Per card: in same-size mode, or over all GPU instances. None: nobody knows."""
+    """Per card: in same-size mode, or over all GPU instances. None: not known."""
     ids: tuple[int, ...] = ()
     """Where it can be placed in mixed-size mode, as the catalogue says."""
     graphics: bool = False
     """Its GPU instance needs graphics."""
     fraction: int = 0
-    """Its GPU instance takes one part in so many of the card's memory; 0: nobody knows."""
+    """Its GPU instance takes one part in so many of the card's memory; 0: not known."""
 
     @property
     def mig_backed(self) -> bool:
@@ -60,7 +60,7 @@ def profile(name: str) -> Profile | None:
 
 
 def framebuffer_mib(name: str) -> int:
-    """The framebuffer of a profile; 0: nobody knows."""
+    """The framebuffer of a profile; 0: not known."""
     known = profile(name)
     return known.framebuffer_mib if known else 0
 

@@ -21,7 +21,7 @@ _Q_ONLY = frozenset({"A2", "A16"})
 
 
 def most_per_vm(name: str, known: VgpuProfile | None) -> int | None:
-    """How many vGPUs a VM with one of this profile may have in all; None: nobody knows.
+    """How many vGPUs a VM with one of this profile may have in all; None: not known.
 
     `known`: the catalogue's entry of that name, if it has one.
     """
