@@ -59,7 +59,7 @@ RETRY_SECONDS = 30.0
 HOLDER_SECONDS = 1.0
 """How often to see whether the processes that hold a device are still there."""
 MAX_API_FAILURES = 3
-"""Failures in a row, of requests to the API server, after which nobody waits for an object."""
+"""Failures in a row, of requests to the API server, after which an object is not waited for."""
 BACKOFF_FACTOR = 4.0
 """Pause after a failed attempt, in durations of that attempt."""
 
@@ -140,7 +140,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         self._refused: set[str] = set()
         self._failures: dict[str, FailedAttempt] = {}
         self._unreadable: dict[str, str] = {}
-        """What nothing can be decided about now, and why, as was told by an event."""
+        """What nothing can be decided about now, and why, as an event said."""
 
     # ------------------------------------------------------------------- what a family says
 
@@ -304,7 +304,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
                 due = min(due, _now() + HOLDER_SECONDS)
             return Retry(max(0.0, due - _now())) if due < math.inf else None
         if settled is None:
-            return Retry(RETRY_SECONDS)  # Done, and undone by somebody else.
+            return Retry(RETRY_SECONDS)  # Done, and undone by another.
         self._failures.pop(name, None)
         await self._record_result(stored, refusals_of(settled))
         return None
@@ -346,7 +346,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         return stored, None
 
     def _is_outdated(self, failure: FailedAttempt) -> bool:
-        """Whether somebody who was in the way has gone, which nobody announces."""
+        """Whether a user in the way has gone, of which there is no event."""
         return have_ended(self.context.hardware.host, failure.processes)
 
     async def _look_again(self, done: Decision, card: PciAddress) -> None:

@@ -1,11 +1,11 @@
 """Publishes what a node offers to dynamic resource allocation: one pool of ResourceSlices.
 
-This is beside the device plugins, which go on handing devices out. A device that a pod has from
-them, or that nobody may get, is tainted, so that no claim is given it; and what claims have is
-unhealthy for the plugins. What a slice says and when it is written is decided in `core.dra`; here
-it is sent.
+This is in addition to the device plugins, which go on allocating devices. A device that a pod has
+from them, or that cannot be allocated, is tainted, so that no claim is given it; and what claims
+have is unhealthy for the plugins. What a slice says and when it is written is decided in
+`core.dra`; here it is sent.
 
-Many a server lacks something. One without `resource.k8s.io/v1` (before Kubernetes 1.34) is told of
+Many a server lacks something. One without `resource.k8s.io/v1` (before Kubernetes 1.34) is logged
 once and asked again now and then. One that drops counters and taints, which are behind feature
 gates, is found out by a trial that changes nothing, before anything is written that would say less
 than it should; it gets only devices that need neither.
@@ -85,7 +85,7 @@ class Slices:
         """What the server did not keep as it was sent, and need not be sent again."""
 
     def offered(self, offers: Iterable[Offer], inventory: Inventory, owners: Owners) -> None:
-        """Take what the node offers now, and who has what of it from the device plugins."""
+        """Take what the node offers now, and its holders from the device plugins."""
         seen = tuple(offers), inventory, owners
         if self._seen is None or seen[1] is not self._seen[1] or seen != self._seen:
             self._seen = seen

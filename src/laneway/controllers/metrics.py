@@ -1,10 +1,10 @@
 """What an agent counts, for Prometheus.
 
-One set of metric families serves every agent of a process (`laneway up` runs several), told apart
-by the label `node`. What is counted as it happens is counted at once; what there is of devices is
-counted when it is scraped, so that no change of a device waits for its own statistics. A
-profile that was once counted stays, with nothing in it: a number that goes away cannot be told from
-one that is not collected.
+One set of metric families serves every agent of a process (`laneway up` runs several),
+distinguished by the label `node`. What is counted as it happens is counted at once; what there is
+of devices is counted when it is scraped, so that no change of a device waits for its own
+statistics. A profile that was once counted stays, with nothing in it: a number that goes away looks
+like one that is not collected.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class AllocationCounts(NamedTuple):
     registrations: int = 0
     """How often the kubelet has taken the resource's plugin."""
     refused: int = 0
-    """How often it requested devices and was told no."""
+    """How often it requested devices and was refused."""
 
 
 AllocationCountsOf = Callable[[], dict[str, AllocationCounts]]
@@ -128,7 +128,7 @@ class DeviceCollector(Collector):
 
 
 class AllocationCollector(Collector):
-    """Counts what the kubelet of every node may hand out, when it is asked."""
+    """Counts what the kubelet of every node may allocate, when it is scraped."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, AllocationCountsOf] = {}

@@ -1,7 +1,7 @@
 """Keeps the objects of one family of devices in step with what the host shows.
 
 A key is worked on when the inventory wants it differently than before, and when the stored object
-changed, whoever changed it. What is written is only the difference between what is stored and what
+changed, by whichever client. What is written is only the difference between what is stored and what
 should be; at steady state that is nothing. Labels and status are kept in step; spec and annotations
 are given once, when an object is created, and belong to users afterwards.
 """
@@ -127,7 +127,7 @@ class Publisher(Generic[T]):
     async def reconcile(self, name: str) -> Retry | None:
         """Bring one object to what it should be."""
         if Key("", name) in self.informer.undecodable:
-            return Retry(UNDECODABLE_SECONDS)  # The informer has said why; nobody can answer it.
+            return Retry(UNDECODABLE_SECONDS)  # The informer has said why; it cannot be answered.
         stored = self.informer.store.get(name)
         if lag := self._written.lag(name, stored.metadata if stored is not None else None):
             return Retry(lag)
@@ -198,7 +198,7 @@ class Publisher(Generic[T]):
     async def write_status(self, stored: T, status: Status, *, unchanged: bool = False) -> T:
         """Send the difference between the stored status and this one, if there is any.
 
-        `unchanged` sends it only if nobody has changed the object since; raises ConflictError.
+        `unchanged` sends it only if the object has not changed since; raises ConflictError.
         Gives the object as it is then.
         """
         generation = stored.metadata.generation
@@ -210,7 +210,7 @@ class Publisher(Generic[T]):
         )
         patch = merge_patch(stored.status, settled)
         if stored.status.observed_generation == 0:
-            # Nobody has reported yet: say also what equals a default, `enabled: false` above all.
+            # Nothing is reported yet: say also what equals a default, `enabled: false` above all.
             patch |= to_builtins(settled)
         if not patch:
             return stored

@@ -2,9 +2,9 @@
 
 After a start every object is answered once, and what a reboot has cleared is made again: a GPU's
 virtual functions, its mode, its GPU instances, its vGPUs. Which of them comes when the controllers
-know. Here is only told when nothing is left to be done: when nobody is working, and no object has a
-desired state that could be met and has not been tried. What was refused or has failed holds up
-nobody.
+know. This only says when nothing is left to be done: when no plan runs, and no object has a
+desired state that could be met and has not been tried. What was refused or has failed does not
+delay it.
 """
 
 from __future__ import annotations

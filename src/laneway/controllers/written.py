@@ -1,8 +1,8 @@
 """Which writes of this process its own cache has not shown yet.
 
 A watch shows the states of an object one after the other, so after two writes it shows the first
-one for a moment. Whoever acts on that repeats the second write. So an object is left alone until
-its cache has come as far as the last write to it.
+one for a moment. A controller that acts on that repeats the second write. So an object is left
+alone until its cache has come as far as the last write to it.
 
 Only for a while: a server that was restored from a backup counts its versions from before, and a
 version need not be a number. Then the cache is believed again, so that nothing is lost.
@@ -33,7 +33,7 @@ class Written:
             self._writes[written.name] = version, self._clock() + PATIENCE_SECONDS
 
     def forget(self, name: str) -> None:
-        """The object has been deleted, whoever did so."""
+        """The object has been deleted, by whichever client."""
         self._writes.pop(name, None)
 
     def lag(self, name: str, cached: ObjectMeta | None) -> float:

@@ -1,7 +1,7 @@
 """For whom a claim is.
 
-A claim is for whom it names. The claim of a vGPU, and one that names nobody, is for everybody. That
-a claim says to be a vGPU's is not enough, whoever made it could have it say so: there is one.
+A claim is for the user that it names. The claim of a vGPU, and one without a user, is for all. That
+a claim says to be a vGPU's is not enough, its author could write that: there is one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from laneway.kube.store import Store
 PCI_CLAIMS = "pcideviceclaims"
 USB_CLAIMS = "usbdeviceclaims"
 USE = "use"
-"""The verb on the claims of others; nobody but an administrator has it without being granted it."""
+"""The verb on the claims of others; only an administrator has it without a grant."""
 EVERYBODY = ""
 
 Claim = PCIDeviceClaim | USBDeviceClaim

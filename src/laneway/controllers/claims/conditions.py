@@ -2,7 +2,7 @@
 
 Four conditions: `Bound` (hardware), `Permitted` (KubeVirt's list), `Advertised` (the kubelet), and
 `Ready`, which is the first that does not hold. A cluster without KubeVirt has nothing to permit and
-a node without a kubelet nobody to advertise to: what can be done there is all done.
+a node without a kubelet needs no device plugin: what can be done there is all done.
 """
 
 from __future__ import annotations

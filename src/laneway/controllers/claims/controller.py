@@ -1,14 +1,14 @@
 """What all claims have in common: the way to VMs, and the way back when a claim is deleted.
 
-A claim is worked on by the agent of its node alone; nobody else writes it or takes its finalizer
-off. The finalizer is on before the first write to hardware, so that a claim cannot go without its
-device being given back.
+A claim is reconciled by the agent of its node alone; no other client writes it or takes its
+finalizer off. The finalizer is on before the first write to hardware, so that a claim cannot go
+without its device being released.
 
-Deletion goes the way back: nobody new gets the device (that is so as soon as the claim is marked),
-whoever has it ends, KubeVirt's entry goes if nobody else needs it, hardware is given back, and the
+Deletion goes the way back: the device is not allocated any more (as soon as the claim is marked),
+its holder ends, KubeVirt's entry goes if no other claim needs it, hardware is released, and the
 finalizer goes last. Each look shows how far that is, so nothing of it is remembered but for how
-long KubeVirt's entry has been waited for. Somebody who has the device may take days to let it go:
-the claim says who, and goes on by itself then.
+long KubeVirt's entry has been waited for. A holder may take days to end: the claim names it, and
+goes on by itself then.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ C = TypeVar("C", bound=PCIDeviceClaim | USBDeviceClaim)
 W = TypeVar("W")
 
 UNPERMIT_SECONDS = 10.0
-"""How long KubeVirt's entry is waited for before hardware is given back without that."""
+"""How long KubeVirt's entry is waited for before hardware is released without that."""
 STILL_PERMITTED = "StillPermitted"
-"""Event: hardware is given back although KubeVirt's entry has not gone."""
+"""Event: hardware is released although KubeVirt's entry has not gone."""
 
 
 class ClaimController(ActingController[C, W]):
     """Carries out the claims of one kind, on one node."""
 
     taken_back_seconds = 300.0
-    """What disturbs the node each time is tried seldom, but again: a claim has nobody else."""
+    """What disturbs the node each time is tried seldom, but again: only this controller serves it."""
     claim: ClassVar[type[Any]]
     finalizer: ClassVar[str]
     device_kind: ClassVar[str]
@@ -75,7 +75,7 @@ class ClaimController(ActingController[C, W]):
         super().__init__(family, node, client, informer, context)
         self.device_plugin = device_plugin
         self._withdrawn: dict[str, float] = {}
-        """Since when each claim's device is with nobody, by the loop's clock."""
+        """Since when each claim's device has no holder, by the loop's clock."""
 
     async def run(self) -> None:
         self.device_plugin.subscribe(self._status_changed)
@@ -97,7 +97,7 @@ class ClaimController(ActingController[C, W]):
 
     @abstractmethod
     def is_gone(self, stored: C) -> bool:
-        """Whether the claimed device is not there any more, so that nobody can have it."""
+        """Whether the claimed device is not there any more, so that it has no holder."""
 
     @abstractmethod
     def shares(self, desired: W) -> tuple[str, ...]:
@@ -156,7 +156,7 @@ class ClaimController(ActingController[C, W]):
                 await self._record_result(stored, (wrong,))
             return None
         if _is_going(stored) and name in self._failures:
-            # A write that was given up may have had its effect since, and nobody asks later.
+            # A write that was given up may have had its effect since, and it is not read later.
             await self.context.observer.rescan()
         else:
             await self._refresh(name)
@@ -200,7 +200,7 @@ class ClaimController(ActingController[C, W]):
         body = {
             "metadata": {
                 "finalizers": [*stored.metadata.finalizers, self.finalizer],
-                # A list is written as a whole, so nobody may have changed it since.
+                # A list is written as a whole, so it must not have changed since.
                 "resourceVersion": stored.metadata.resource_version,
             }
         }
@@ -211,9 +211,9 @@ class ClaimController(ActingController[C, W]):
     # --------------------------------------------------------------------------------- the way back
 
     async def _end(self, stored: C) -> Retry | None:
-        """Give back what was claimed, then let the claim go."""
+        """Release what was claimed, then the claim."""
         desired = self.desired(stored, stored)
-        # Of a device that is gone, others of its group may still be there to be given back.
+        # Of a device that is gone, others of its group may still be there to be released.
         offered = not self.is_gone(stored) and self._is_offered(stored)
         if offered or self.settled(desired) is None:
             if consumer := await self._who_has(stored, desired):
@@ -251,7 +251,7 @@ class ClaimController(ActingController[C, W]):
         return self.device_plugin.device_status(self.device_kind, stored.metadata.name)
 
     async def _who_has(self, stored: C, desired: W) -> tuple[Refusal, ...]:
-        """Everybody who has the device or one that goes back with it; nobody new gets them."""
+        """All holders of the device and of those released with it; there are no new ones."""
         names = dict.fromkeys((stored.metadata.name, *self.shares(desired)))
         found = [await self.device_plugin.withdrawn(self.device_kind, name) for name in names]
         return tuple(dict.fromkeys(one for consumer in found for one in consumer))

@@ -4,8 +4,8 @@ Such a vGPU is a PCI function to KubeVirt, and Harvester's clients know it by it
 vGPU is there as it is desired it gets a claim of its name, owned by the function's PCIDevice and by
 the VGPUDevice; it says to leave the driver alone, and under which resource the profile goes. The
 claim stays as long as the desired state does, also while a boot has taken the vGPU away. It is
-deleted with the desired state, which keeps everybody new from the vGPU; that goes itself when
-nobody has it. A claim of that name that somebody else made is taken over.
+deleted with the desired state, so that the vGPU is not allocated any more; that goes itself when
+it has no holder. A claim of that name from another author is taken over.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class VgpuClaims:
             patch["ownerReferences"] = [*owners, *kept]
         if not patch:
             return
-        # Lists are written as a whole, so nobody may have changed them since.
+        # Lists are written as a whole, so they must not have changed since.
         patch["resourceVersion"] = meta.resource_version
         try:
             patched = await self.client.patch(self.resource, meta.name, {"metadata": patch})

@@ -1,7 +1,7 @@
-"""Gives back what was taken for claims that are gone without having been carried out to their end.
+"""Releases what was taken for claims that are gone without having been carried out to their end.
 
 Each device for itself: one that fails or is in use waits, and is tried again now and then. Devices
-that somebody else gave to vfio-pci are told of in the log, once, and left alone.
+that were bound to vfio-pci otherwise are named in the log, once, and left alone.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class OrphanKeeper:
             self._wanted.set()
 
     async def _look(self) -> bool:
-        """Give back what can be; whether anything waits."""
+        """Release what can be released; whether anything waits."""
         inventory = self._context.observer.inventory
         if inventory is None:
             return True
@@ -116,7 +116,7 @@ class OrphanKeeper:
         return [one for one in noted if ":" not in one and one not in claimed]
 
     async def _release(self, device: PciAddress | str) -> bool:
-        """Whether a device is back with the node, or at least nobody's business any more."""
+        """Whether a device is back with the node, or at least not Laneway's any more."""
         turn = (device,) if isinstance(device, PciAddress) else ()
         caller = "orphan", str(device)
         with self._context.locks.acquire_all(turn, caller, self._wanted.set) as acquired:
@@ -143,7 +143,7 @@ class OrphanKeeper:
         function = situation.inventory.function(device)
         orphaned = self._orphans(situation.inventory, hardware.state.claimed).ours
         if function is None or device not in orphaned:
-            return Satisfied()  # It went, or somebody has claimed it meanwhile.
+            return Satisfied()  # It went, or is claimed meanwhile.
         for member in group_members(function, situation.inventory):
             name = names.pci_object_name(self.node, member.address)
             if who := await self._device_plugin.withdrawn("PCIDevice", name):

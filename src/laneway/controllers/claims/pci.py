@@ -148,7 +148,7 @@ class PciClaimController(ClaimController[PCIDeviceClaim, DesiredClaim]):
         if desired.claimed:
             return seen
         # What a claim that ends leaves behind shows in what the node remembers of it. A claim that
-        # lasts does not request that: nobody would tell it that a quarantine has been lifted.
+        # lasts does not request that: no event says that a quarantine has been lifted.
         try:
             quarantined = self.context.hardware.state.quarantined
         except StateError:
@@ -260,7 +260,7 @@ class PciClaimController(ClaimController[PCIDeviceClaim, DesiredClaim]):
             status,
             kernel_driver_to_unbind=status.kernel_driver_to_unbind
             or ("" if before == VFIO_DRIVER else before),
-            # A boot must not make a stopped VM's device one of nobody.
+            # A boot must not end a stopped VM's reservation.
             resource_name=status.resource_name or known.resource_name,
             vendor_id=known.vendor_id or status.vendor_id,
             device_id=known.device_id or status.device_id,

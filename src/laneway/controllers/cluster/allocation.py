@@ -1,10 +1,10 @@
 """Keeps the record on every VM of the devices that it has.
 
-The agents say on their objects who has which device, because the kubelet told them. Gathering that
+The agents report the holder of each device on their objects, as the kubelet says it. Gathering that
 by VM is all that is done here: one annotation is patched, nothing else of the VM is ever
-touched, and nobody looks into a guest.
+touched, and no guest is looked into.
 
-- Of a VM that runs, the record is what it has on its node. Until the agents have told of
+- Of a VM that runs, the record is what it has on its node. Until the agents have reported
   everything, it stays as it is, and so it does while they take back one device after the other.
 - One that runs and requests no device has no record.
 - Of one that is stopped the record is its reservation. When its devices are edited then, what it no
@@ -38,7 +38,7 @@ from laneway.kube.resource import Key, key_of
 log = logging.getLogger(__name__)
 
 CONFLICT_SECONDS = 0.1
-"""How soon to look again at a VM that somebody has changed: the cache shows it then."""
+"""How soon to look again at a VM that has changed: the cache shows it then."""
 _RUNNING = "Running"
 
 
@@ -79,7 +79,7 @@ class Allocating(Leading[Key]):
         try:
             before: list[Held] | None = allocation.devices_of(stored or "")
         except ValueError:
-            before = None  # Somebody has spoilt it: the next that is known takes its place.
+            before = None  # It was spoilt by hand: the next that is known takes its place.
         after = self._wanted(key, vm, before)
         if after is None or (after == before and (after or stored is None)):
             return None
@@ -103,7 +103,7 @@ class Allocating(Leading[Key]):
         return None
 
     def _wanted(self, key: Key, vm: VirtualMachine, before: list[Held] | None) -> list[Held] | None:
-        """What the record should say; None when nobody can tell better than it does."""
+        """What the record should say; None when nothing newer is known."""
         instance = self._caches.instances.store.get(key.name, key.namespace)
         if instance is not None:
             requests = _requests(instance.spec.domain.devices)
@@ -131,8 +131,8 @@ class Allocating(Leading[Key]):
     def held(self, key: Key, node: str) -> list[Held]:
         """The devices of one VM, as the agents tell.
 
-        One that is on a node has devices of that node only: nobody takes back what the agent of a
-        node that died has said.
+        One that is on a node has devices of that node only: what the agent of a dead
+        node has said stays.
         """
         devices = [obj for informer in self._devices for obj in informer.store.by(VM, key)]
         return sorted(
@@ -147,9 +147,9 @@ class Allocating(Leading[Key]):
 def _partly_told(
     held: Collection[Held], before: Collection[Held], requests: Iterable[Request]
 ) -> bool:
-    """Whether a shorter record would only say that the agents have not told of everything.
+    """Whether a shorter record would only say that the agents have not reported everything.
 
-    Devices are given and given back one after the other, while the instance is there.
+    Devices are allocated and released one after the other, while the instance is there.
     """
     if not set(held) < set(before):
         return False
@@ -159,7 +159,7 @@ def _partly_told(
 
 
 def _node(obj: PCIDeviceClaim | USBDeviceClaim | Vgpu) -> str:
-    """Where the device is; empty if nobody says."""
+    """Where the device is; empty if not known."""
     return obj.status.node_name if isinstance(obj, USBDeviceClaim) else obj.spec.node_name
 
 

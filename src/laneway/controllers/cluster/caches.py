@@ -3,8 +3,8 @@
 Caches are kept by managers that stand by as well, so that the next leader begins where the last one
 ended. Objects of which there are many are decoded only as far as they are read.
 
-Nobody may wait for the kinds of KubeVirt, which a cluster need not have; a cache that has never
-been complete says nothing about what does not exist.
+No controller may wait for the kinds of KubeVirt, which a cluster need not have; a cache that has
+never been complete says nothing about what does not exist.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ VM = "machine"
 
 
 class Device(Protocol):
-    """An object of which somebody can have the device."""
+    """An object whose device a VM or pod can have."""
 
     @property
     def status(self) -> Holding: ...

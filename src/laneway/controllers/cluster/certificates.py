@@ -2,9 +2,9 @@
 
 `core.certificates.rotation` decides; this looks and writes. What is looked at is one Secret and two
 webhook configurations, by name, and only while this manager leads: one that stands by holds no key.
-Each write is on condition that nobody was quicker, and the decision is made again after each. The
-configurations are made by whoever installs Laneway; here only their bundles are kept right, and of
-one that cert-manager is told to keep, nothing.
+Each write is on condition that it has not changed, and the decision is made again after each. The
+configurations are made by Laneway's installation; here only their bundles are kept right, and of
+one that cert-manager keeps, nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CONFIGURATIONS = {
     "ValidatingWebhookConfiguration": "laneway-validator",
 }
 INJECTED = ("cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret")
-"""By these annotations cert-manager is told to keep a configuration's bundle."""
+"""By these annotations cert-manager keeps a configuration's bundle."""
 
 LOOK_AGAIN = timedelta(minutes=5)
 """At the latest; a clock may be set in between."""
@@ -217,7 +217,7 @@ class WebhookCertificates(Leading[str]):
         self._recorder.record(SECRETS.ref(written), change.step, change.words)
 
     async def _tell(self, kind: str, configuration: Configuration, bundle: bytes) -> None:
-        """Have the API server trust these, and nobody else."""
+        """Have the API server trust these authorities only."""
         wanted = base64.b64encode(bundle).decode()
         operations: list[dict[str, str]] = []
         for number, hook in enumerate(configuration.webhooks):

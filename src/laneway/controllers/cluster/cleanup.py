@@ -5,11 +5,11 @@ manager saw it go, or the node's agent has noted its uid. Where an agent manages
 was a node of the cluster, nothing is touched. A desired state for a node that no agent ever wrote
 about is its user's business. A Node that is only being deleted is still there: its agent may be at
 work. Harvester holds such a Node by a finalizer until its own clean-up is over. A Node that still
-carries that finalizer is let go, since nothing here needs to hold anybody up: what is left of a
-node is found whenever somebody looks.
+carries that finalizer is released, since nothing here needs to hold it: what is left of a
+node is found at any later look.
 
 What can be removed is, whatever becomes of the rest; the rest is named and tried again. Claims are
-let go without their agent, which alone could have given the device back. KubeVirt's entries follow
+released without their agent, which alone could have released the device. KubeVirt's entries follow
 from the claims. If the node comes back, its agent makes its objects again.
 """
 
@@ -81,13 +81,13 @@ class Cleanup(Leading[str]):
 
     async def run(self) -> None:
         """Lead until cancelled."""
-        # A node's own object is the last to go, and nobody looks again at who had reserved of it.
+        # A node's own object is the last to go, and its reservations are not looked at again.
         await self._caches.vms.answered.wait()
         self._left.clear()  # Others have led since.
         await super().run()
 
     def everything(self) -> Iterable[str]:
-        """The nodes that somebody wrote about and that the cluster lacks, and those to let go."""
+        """The nodes that objects name and that the cluster lacks, and those to release."""
         caches = self._caches
         known = {node.metadata.name: node for node in caches.nodes.store}
         named = {node.metadata.name for node in caches.device_nodes.store}
@@ -203,7 +203,7 @@ class Cleanup(Leading[str]):
     async def _write_finalizers(
         self, resource: Resource[T], obj: T, finalizers: Sequence[str]
     ) -> None:
-        """Only if nobody has changed them since. Raises ConflictError."""
+        """Only if they have not changed since. Raises ConflictError."""
         version = obj.metadata.resource_version
         body = {"metadata": {"resourceVersion": version, "finalizers": list(finalizers)}}
         await self._client.patch(resource, obj.metadata.name or "", body)

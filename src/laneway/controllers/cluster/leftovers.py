@@ -79,7 +79,7 @@ class Leftover:
 
     @property
     def is_held(self) -> bool:
-        """Whether it goes as soon as somebody else lets it."""
+        """Whether it goes as soon as others remove their finalizers."""
         meta = self.obj.metadata
         return meta.deletion_timestamp is not None and not FINALIZERS & set(meta.finalizers)
 
@@ -90,9 +90,9 @@ class Leftover:
 async def leftovers(client: Client, node: str) -> list[Leftover]:
     """All objects of a node that can be removed, in the order in which they are to go.
 
-    Not those that are being deleted already and that somebody else holds.
+    Not those that are being deleted already and that others hold.
     Claims are the first, so that nothing else takes them along before their finalizers are off.
-    The node's own object is the last: while it is there, somebody can tell that there is work left.
+    The node's own object is the last: while it is there, it shows that there is work left.
     """
     found: list[Leftover] = []
     for resource in _LABELLED:

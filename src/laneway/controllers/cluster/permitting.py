@@ -2,7 +2,7 @@
 
 `core.permitted` says what the lists should be. This looks at what there is, and writes only where
 that differs: the whole list, because the API knows no parts of it, together with what we remember
-of it, on condition that nobody has changed the object since. Who was too late decides again on what
+of it, on condition that the object has not changed since. After a conflict it decides again on what
 is there now, so an edit by anybody else is never lost, and ours neither.
 
 A list is left alone while the objects that decide about it are not all known; one that cannot be
@@ -159,7 +159,7 @@ class Permitting(Leading[Key]):
         return None
 
     def _contested(self, stored: KubeVirt) -> bool:
-        """Whether our entries had to be put right so often that somebody else must be at it."""
+        """Whether our entries were corrected so often that another controller must change them."""
         key, now = key_of(stored), self._clock()
         repairs = self._repairs.setdefault(key, deque())
         while repairs and repairs[0] <= now - REPAIR_SECONDS:

@@ -1,8 +1,8 @@
 """Counts the VMs with devices that admission has not looked at.
 
-Where nobody answers the API server, VMs pass unseen unless an administrator wants it
+Where no webhook answers the API server, VMs pass unseen unless an administrator wants it
 otherwise, and so do those that were there before Laneway came. Each wears the mark of the devices
-that were looked at, or says on whose behalf it requests them; without either it is counted. Whoever
+that were looked at, or names its requesters; without either it is counted. A user who
 takes over the devices of such a VM has it looked at.
 """
 
@@ -19,7 +19,7 @@ from laneway.kube.kubevirt import ANNOTATION_ADMITTED, VirtualMachine, mark_of
 
 
 class UncheckedCollector(Collector):
-    """Counts when somebody asks."""
+    """Counts when it is scraped."""
 
     def __init__(self, vms: Informer[VirtualMachine], speaks: Callable[[], bool]) -> None:
         """`speaks` says whether it is for this process to tell."""

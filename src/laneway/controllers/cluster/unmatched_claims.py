@@ -1,9 +1,9 @@
 """Answers claims that no agent will ever answer: of nodes that are not, of devices that are not.
 
 A claim is its node's agent's to answer, and says nothing before that has. One whose node does not
-exist, or that is named like no USB device, would say nothing for ever. Here that is told, only in
-the place of an agent: once there is one, its answer follows. A claim that waits for the agent of a
-node that goes is not looked at again: it goes with its node.
+exist, or that is named like no USB device, would say nothing for ever. Here that is reported, only
+in the place of an agent: once there is one, its answer follows. A claim that waits for the agent of
+a node that goes is not looked at again: it goes with its node.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Unanswered(Leading[tuple[str, str]]):
             self.ask([_key(after)])
 
     async def reconcile(self, key: tuple[str, str]) -> Retry | None:
-        """Tell why a claim has no answer, if nobody can give it one."""
+        """Report why a claim has no answer, if no agent can give it one."""
         kind, name = key
         pci = kind == PCIDeviceClaim.__name__
         store = self._caches.claims.store if pci else self._caches.usb_claims.store
@@ -114,6 +114,6 @@ def _key(claim: Claim) -> tuple[str, str]:
 
 
 def _is_open(claim: Claim) -> bool:
-    """Whether nobody has said anything of the claim as it is now."""
+    """Whether nothing was reported of the claim as it is now."""
     answer = find_condition(claim.status.conditions, "Ready")
     return answer is None and not claim.metadata.deletion_timestamp

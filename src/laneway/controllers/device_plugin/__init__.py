@@ -1,1 +1,1 @@
-"""From what a node has to what its kubelet hands out, and who has it."""
+"""From what a node has to what its kubelet allocates, and the holders."""

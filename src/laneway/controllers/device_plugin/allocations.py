@@ -2,13 +2,13 @@
 
 The kubelet is asked when it has handed something out, when a pod that has or wants devices of ours
 comes, goes or ends, and otherwise now and then. It still names pods that have ended until it has
-cleaned up after them, so a device whose pod has ended is free; while it names a pod that nobody
-else knows any more, or yet, it is asked again soon.
+cleaned up after them, so a device whose pod has ended is free; while it names a pod that is not
+known any more, or not yet, it is asked again soon.
 
 When the kubelet does not answer, what it said last stays: silence never makes a device free. Nor
 does it when a kubelet that has just started tells of no pods, because it has not heard of any yet:
 what a pod had it still has until it ends, and until a pod that runs has what it requests the
-kubelet is asked again, and nobody knows who else has such devices.
+kubelet is asked again, and the other holders are not known.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 SLOW_SECONDS = 60.0
 """How often to ask although nothing has happened."""
 SOON_SECONDS = 1.0
-"""How soon to ask again while something is about to change that nobody announces."""
+"""How soon to ask again while something is about to change without an event."""
 REST_SECONDS = 0.1
 """Pause between two questions: a node that starts has dozens of pods at once."""
 
@@ -50,7 +50,7 @@ class Allocations:
         changed: Callable[[], None],
     ) -> None:
         self.owners: dict[Device, Owner] | None = None
-        """Who has what; None until the kubelet has answered once."""
+        """The holder of each device; None until the kubelet has answered once."""
         self.wanting: frozenset[tuple[str, str, str]] = frozenset()
         """Pods that have devices and are still to get others: namespace, name, resource."""
         self.lacking: frozenset[str] = frozenset()
@@ -60,7 +60,7 @@ class Allocations:
         self.problem = "it has not been read yet"
         """Why the kubelet did not answer last; empty when it did."""
         self._uids: dict[Device, str] = {}
-        """Of the pods that got something, as far as the API server has told."""
+        """Of the pods that got something, as far as the API server has them."""
         self._resources = PodResources(folder)
         self._pods = pods
         self._ours = ours
@@ -76,7 +76,7 @@ class Allocations:
     async def read(self, *, fresh: bool = False) -> None:
         """Ask now. Raises KubeletError.
 
-        `fresh`: something was handed out of which the kubelet does not tell yet.
+        `fresh`: something was allocated that the kubelet does not report yet.
         """
         async with self._asking:
             try:
@@ -166,7 +166,7 @@ class Allocations:
     def _still_there(
         self, device: Device, owner: Owner, has: Counter[tuple[str, str, str]]
     ) -> bool:
-        """Whether the pod that had a device is there, not over, and requests more than is told."""
+        """Whether the pod that had a device is there, runs, and requests more than is reported."""
         pod = self._pods.store.get(owner.pod, owner.namespace)
         return (
             pod is not None

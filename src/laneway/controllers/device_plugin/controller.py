@@ -2,10 +2,10 @@
 
 Everything is worked out again from what is: inventory, objects, what the kubelet says. So there is
 nothing to restore after a restart, and no order in which changes must come. Many changes at once
-are one; what was already so is told nobody again.
+are one; what has not changed is not sent again.
 
-Nothing is taken from anybody here. `withdrawn` sees to it that nobody new gets a device and tells
-who has it; whoever takes hardware away asks it first.
+Nothing is taken from a pod here. `withdrawn` ends the allocation of a device and returns
+its holders; controllers that take hardware away ask it first.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ class ResourceSlices(Protocol):
 
     @property
     def known(self) -> asyncio.Event:
-        """Set once it is known who has what this way."""
+        """Set once the holders are known this way."""
 
     def offered(
         self, offers: Sequence[Offer], inventory: Inventory, owners: Mapping[Device, Owner], /
     ) -> None:
-        """Take all that is offered, and who has what as far as is known."""
+        """Take all that is offered, and the holders as far as known."""
 
     def without_claimed(self, offers: Sequence[Offer], /) -> Sequence[Offer]:
         """The offers, unhealthy for the kubelet where others have them this way."""
@@ -138,9 +138,9 @@ class DevicePluginController:
         return self._statuses.get(_key(kind, name), NOT_READY)
 
     async def withdrawn(self, kind: str, name: str) -> tuple[Refusal, ...]:
-        """Make sure that nobody gets the device any more, and tell who has it already.
+        """Make sure that the device is not allocated any more, and return its holders.
 
-        Empty: nobody has it, and it may be taken away.
+        Empty: it has no holder, and may be taken away.
         """
         if self._plugins is None or self._allocations is None:
             return ()
@@ -190,7 +190,7 @@ class DevicePluginController:
         return counted(devices, self._registrations.counts, refused)
 
     async def settle(self) -> None:
-        """Wait, not for long, until it is told how things are, and not how they are at a start.
+        """Wait, not for long, until the current state is reported, and not that of a start.
 
         What is stored of a device from before is better than that it is being advertised just now.
         """
@@ -228,7 +228,7 @@ class DevicePluginController:
             self._xids.subscribe(self.poke)
             tasks.create_task(self._xids.run())
             # A kubelet must not take a card for sound because its errors have not been read yet,
-            # nor for free because nobody has told yet that a ResourceClaim has it.
+            # nor for free because it is not reported yet that a ResourceClaim has it.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SETTLING_SECONDS):
                     await self._xids.caught_up.wait()
@@ -331,7 +331,7 @@ class DevicePluginController:
         inventory: Inventory,
         owners: Mapping[Device, Owner],
     ) -> None:
-        """Say what is offered: what was handed out a moment ago is with somebody, not yet known."""
+        """Say what is offered: what was allocated a moment ago has a holder, not yet known."""
         fresh = self._plugins.recent_allocations() if self._plugins is not None else ()
         known = {**dict.fromkeys(fresh, Owner(namespace="", pod="")), **owners}
         offered = [

@@ -1,4 +1,4 @@
-"""Counts what is handed out, and how that went."""
+"""Counts allocations and their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the objects of a node ask to be handed out.
+"""What the objects of a node desire to be advertised.
 
 Only objects that stand for the device that they are named for count: anybody can write others.
 """

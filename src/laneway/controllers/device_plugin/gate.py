@@ -1,14 +1,14 @@
-"""Which devices a kubelet may have for whoever it asks: what a claim is worth at last.
+"""Which devices a kubelet may have for the pods that it asks for: where a claim is enforced last.
 
-Admission judges what is written; what was written before there was a claim, or while nobody
-answered, comes here unjudged. So whenever a device is chosen or handed out that is claimed for
-somebody, the API server is asked which pods are on the node, and the kubelet which of them have
+Admission judges what is written; what was written before there was a claim, or while the webhook
+did not answer, comes here unjudged. So whenever a device is chosen or allocated that is claimed for
+a user, the API server is asked which pods are on the node, and the kubelet which of them have
 theirs. Both are asked again, because what a cache has not heard of yet may be the one that is
 meant. Who is meant may become clear in a moment, when another pod has failed: the kubelet waits for
-it. A pod that comes meanwhile is not meant, as the kubelet had asked before: so nobody can keep
+it. A pod that comes meanwhile is not meant, as the kubelet had asked before: so no user can keep
 others from their devices by making pods without end.
 
-A device that is for everybody costs nothing of this, and waits for nobody.
+A device that is for all costs nothing of this, and has no wait.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Gate:
     async def barred(
         self, resource: str, offers: Sequence[Offer], count: int, *, patient: bool
     ) -> Mapping[str, str]:
-        """Of these devices those that whoever requests so many may not have, by id, and why.
+        """Of these devices those that the pods that request so many may not have, by id, and why.
 
         `patient`: wait a moment where it depends on who of several is meant.
         """

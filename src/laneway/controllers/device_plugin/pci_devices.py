@@ -99,7 +99,7 @@ class PciPublisher(Publisher[PCIDevice]):
         function, facts = found
         resource = resource_of(function, facts)
         if isinstance(resource, ResourceNameInvalid) and facts.claimed_as:
-            return observed  # Told on the claim, which says it.
+            return observed  # The claim's status says it.
         return pci.called(observed, resource)
 
     def _named(self, stored: PCIDevice) -> tuple[PciFunction, Named] | None:

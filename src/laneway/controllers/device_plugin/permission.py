@@ -1,7 +1,7 @@
 """Whether KubeVirt lets VMs request a device by its resource.
 
 The manager alone writes KubeVirt's lists; here they are only read. The kind is KubeVirt's, so a
-cluster may lack it: then nothing has to be permitted, and nobody waits for it.
+cluster may lack it: then nothing has to be permitted, and nothing waits for it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What must be looked for, because nobody announces it: open devices, and failed resets.
+"""What must be polled, because it has no events: open devices, and failed resets.
 
 It is looked for when something else has changed, and otherwise now and then: a look goes through
-all processes of the node. While somebody has open what should be free it is looked for more often,
-each time later, because nobody tells when a process ends.
+all processes of the node. While a process has a device open that should be free it is looked for
+more often, each time later, because the end of a process has no event.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Looking:
         self._watched: frozenset[tuple[str, str]] = frozenset()
         """Devices and their nodes in /dev."""
         self._free: frozenset[str] = frozenset()
-        """Nodes that nobody should have open."""
+        """Nodes that no process should have open."""
         self._wake = asyncio.Event()
 
     def want(self) -> None:

@@ -46,7 +46,7 @@ NOT_CONFIGURED = NOT_READY._replace(permitted_why=_IDLE, advertised_why=_IDLE)
 
 
 def misnamed(refusal: ResourceNameInvalid) -> DeviceStatus:
-    """Of a device that nobody could request."""
+    """Of a device that cannot be requested."""
     why = Say(refusal.reason, refusal.words)
     return NOT_READY._replace(permitted_why=why, advertised_why=why)
 

@@ -1,4 +1,4 @@
-"""vGPUs that may be taken away, and are for nobody meanwhile.
+"""vGPUs that may be taken away, and are not allocated meanwhile.
 
 A vGPU can be desired again while it is being taken away, and a pod that got it then would start
 with nothing. So it is withheld until it is gone, or it is clear that it has not been taken away.
@@ -24,7 +24,7 @@ class _One(NamedTuple):
 
 
 class Withheld:
-    """What is for nobody, although it may be desired."""
+    """What is not allocated, although it may be desired."""
 
     def __init__(self) -> None:
         self._until: dict[Key, _One] = {}

@@ -135,9 +135,9 @@ def status(
 ) -> SRIOVGPUDeviceStatus:
     """What is, where that is what the spec requests.
 
-    Whoever waits for it goes on with its functions, or with the GPU as a whole, so it is Ready
-    last. `complete`: each function has a VGPUDevice that its agent has filled in. `left`: an object
-    of the functions is there, or the GPU's own still tells of them.
+    A client that waits for it goes on with its functions, or with the GPU as a whole, so it is
+    Ready last. `complete`: each function has a VGPUDevice that its agent has filled in. `left`: an
+    object of the functions is there, or the GPU's own still tells of them.
     """
     count, mode = len(shown.status.vf_addresses), shown.status.mode
     if stored.spec.enabled:

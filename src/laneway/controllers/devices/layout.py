@@ -1,6 +1,6 @@
 """VGPULayout: its spec and the lower objects as values, the patches for these, and its status.
 
-All pure. What is written into the layout is the same whoever writes it: an entry depends on its
+All pure. What is written into the layout is the same from every agent: an entry depends on its
 GPU only, and the sum of the entries on the entries and the spec only.
 """
 
@@ -239,7 +239,7 @@ def done(entry: LayoutGpu, desired: DesiredLayout) -> LayoutGpu:
 def refused(entry: LayoutGpu, refusals: tuple[Refusal, ...], layout: VGPULayout) -> LayoutGpu:
     """What speaks against a desired state, and whether it is applied once that has ended.
 
-    One that somebody's use of the GPU speaks against is not, unless the layout says so or had been
+    One that a use of the GPU forbids is not, unless the layout says so or had been
     applied before: who stops a VM does not expect its GPU to be divided again.
     """
     words, final = in_words(refusals), entry.final

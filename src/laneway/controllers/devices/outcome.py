@@ -69,7 +69,7 @@ def refused(refusals: tuple[Refusal, ...]) -> Condition:
 def in_words(refusals: tuple[Refusal, ...]) -> str:
     """All refusals as one text, which is no longer than an object can carry.
 
-    There are as many as there are mistakes in a desired state, and they name what somebody wrote.
+    There are as many as there are mistakes in a desired state, and they quote the spec.
     """
     texts: list[str] = []
     left = LONGEST_TEXT

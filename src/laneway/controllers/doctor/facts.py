@@ -59,9 +59,9 @@ _CONFIGURATIONS = ((MUTATING, "laneway-mutator"), (VALIDATING, "laneway-validato
 _TLS = "laneway-webhook-tls"
 _NODES = Resource("", "v1", "nodes", False, Conditioned, "Node")
 STUCK_SECONDS = 30
-"""How long a deletion may take before it is told of."""
+"""How long a deletion may take before it is reported."""
 SILENT_SECONDS = 300
-"""After how long without a sign nobody leads any more; clocks may differ somewhat."""
+"""After how long without a sign a leader counts as gone; clocks may differ somewhat."""
 _WATCHED = (
     "PCIDeviceClaim",
     "USBDeviceClaim",
@@ -73,7 +73,7 @@ _WATCHED = (
     "USBDevice",
     "Node",
 )
-"""Kinds of ours whose deletion may get stuck; nobody holds PCIDevices, of which there are many."""
+"""Kinds of ours whose deletion may get stuck; nothing holds PCIDevices, of which there are many."""
 _GPU_LABELS = (keys.LABEL_DRIVER_NEEDED, keys.LABEL_BAREMETAL_GPUS, "nvidia.com/gpu.present")
 _FOUND_LABEL = "feature.node.kubernetes.io/pci-"
 """What node feature discovery writes, followed by class and vendor."""

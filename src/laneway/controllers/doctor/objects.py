@@ -1,7 +1,7 @@
 """Objects of a cluster as far as its doctor reads them, and how they are read.
 
 A person who asks may not be allowed everything. What may not be listed, and what cannot be read, is
-told, and never taken for what is not there (`Asking.saw`); kinds that the cluster does not have
+reported, and never taken for what is not there (`Asking.saw`); kinds that the cluster does not have
 have no objects.
 """
 

@@ -2,7 +2,7 @@
 
 Every GPU is a matter of its own: one that is refused holds up no other. As long as inventory and
 objects are as a layout asks, or only the controllers of the lower objects have something to do,
-nobody looks closer; else users are looked for when it is the card's turn, everything is judged
+nothing is done; else users are looked for when it is the card's turn, everything is judged
 again, and the next stage is written. No hardware is ever written from here, and a layout that is
 deleted, or means a GPU no more, changes nothing.
 """
@@ -209,7 +209,7 @@ class LayoutController:
                 self._say(layout, entry, _now() - began)
         await self._status.tell(layout, key.gpu, entry)
         if is_outdated(layout, self._layouts) or not self._ownership.selects(layout, key.gpu):
-            # Nobody asks about a GPU that is meant no more, as long as nothing is said about it.
+            # A GPU that is meant no more is not read, as long as nothing is reported about it.
             return Retry(0.0)
         return again
 
@@ -263,7 +263,7 @@ class LayoutController:
         """A new entry, without a judgement."""
         found = self._ownership.found[key.gpu]
         accepted = 0
-        # One that only asks lets go of what it was applied to: others may change that meanwhile.
+        # A dry run releases what it was applied to: others may change that meanwhile.
         if known is not None and not layout.spec.dry_run:
             accepted = known.accepted_generation
             if projection.is_accepted(layout, known):
@@ -309,7 +309,7 @@ def _is_final(known: LayoutGpu | None, layout: VGPULayout) -> bool:
 
 
 def _judgement(entry: LayoutGpu | None) -> tuple[object, ...]:
-    """What is told by an event only once, and what is more than progress."""
+    """What an event says only once, and what is more than progress."""
     return (entry.observed_generation, entry.state, entry.reason) if entry else ()
 
 

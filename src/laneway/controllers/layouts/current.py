@@ -3,7 +3,7 @@
 Each kind has a watch of its own, and none waits for another: who deletes a layout and then changes
 a desired state below it may be heard of in the other order. So before anything is desired for a
 layout, the server is asked. That is late enough: what the desired state is about was read before,
-and the write holds only if nobody has changed that since.
+and the write holds only if that has not changed since.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NODES = served(CoreNode)
 
 
 def terms(layout: VGPULayout) -> tuple[object, ...]:
-    """What decides about a layout beside its status."""
+    """What decides about a layout, in addition to its status."""
     metadata = layout.metadata
     return metadata.uid, metadata.generation, layout.spec, metadata.deletion_timestamp
 

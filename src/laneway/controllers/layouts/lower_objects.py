@@ -1,9 +1,9 @@
 """The objects below a layout: those of one GPU, its GPU instances and its functions.
 
 Their controllers carry them out. A layout only changes what they request, each by a merge patch
-that holds only if nobody has changed the object since it was decided about. Admission judges it
+that holds only if the object has not changed since it was decided about. Admission judges it
 like the desired state of a person: a VM that does not run may name a device that would go, which
-nobody can see on the node.
+the node does not show.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Owners:
         self._listeners.append(call)
 
     def words(self, gpu: str, *, single: bool, stored: str) -> str:
-        """The owner of a GPU as objects show it; what is stored as long as nobody knows.
+        """The owner of a GPU as objects show it; what is stored as long as they do not.
 
         `single`: whether a VGPUDevice requests a vGPU.
         """

@@ -33,7 +33,7 @@ from laneway.kube.controller import Retry
 from laneway.kube.informer import Informer
 
 PUT_BACK_SECONDS = 1.0
-"""How often at most a GPU's desired states are put back: somebody else may insist too."""
+"""How often at most a GPU's desired states are put back: another client may insist too."""
 
 
 class Key(NamedTuple):
@@ -135,7 +135,7 @@ class StageWriter:
     async def _write(
         self, case: Case, stage: Stage, entry: LayoutGpu, modes: GpuModes | None
     ) -> Looked:
-        """Write a stage, unless somebody else has just done something about the GPU."""
+        """Write a stage, unless another client has just changed the GPU."""
         key, layout = case.key, case.layout
         if self._changed(key, layout, case.stored):
             return Looked(None, Retry(0.0))
@@ -187,7 +187,7 @@ def accepted_entry(entry: LayoutGpu, layout: VGPULayout) -> LayoutGpu:
 
 
 def _was_done(known: LayoutGpu | None, layout: VGPULayout) -> bool:
-    """Whether a GPU was as the layout asks it to be now, so that somebody else changed it."""
+    """Whether a GPU was as the layout asks it to be now, so that another client changed it."""
     return (
         known is not None
         and known.state == LAYOUT_DONE

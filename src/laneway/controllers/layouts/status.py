@@ -40,7 +40,7 @@ def field_manager(node: str) -> str:
 
 
 class Writes(Protocol):
-    """Whoever counts what is written."""
+    """The counter of what is written."""
 
     def wrote(self, verb: str, kind: str) -> None: ...
 
@@ -82,7 +82,7 @@ class LayoutStatus:
                 await self._sum(await self._apply(layout, after))
 
     async def keep(self, layout: VGPULayout) -> Retry | None:
-        """Put right what others did to our entries, and the sum where nobody else did."""
+        """Put right what others did to our entries, and the sum where no other did."""
         async with self._writing[layout.metadata.name]:
             if lag := self._written.lag(layout.metadata.name, layout.metadata):
                 return Retry(lag)
@@ -117,7 +117,7 @@ class LayoutStatus:
         return applied
 
     async def _sum(self, layout: VGPULayout) -> None:
-        """Bring `Ready` and the summary up to date, unless somebody changes the layout now."""
+        """Bring `Ready` and the summary up to date, unless the layout changes now."""
         condition, summary = summed(layout)
         generation, status = layout.metadata.generation, layout.status
         settled = msgspec.structs.replace(
@@ -129,7 +129,7 @@ class LayoutStatus:
         if patch := merge_patch(status, settled):
             version = {"resourceVersion": layout.metadata.resource_version}
             body = {"metadata": version, "status": patch}
-            with contextlib.suppress(ConflictError):  # Whoever was quicker sums up.
+            with contextlib.suppress(ConflictError):  # The writer that was quicker sums up.
                 self._note(
                     await self._client.patch(
                         LAYOUTS, layout.metadata.name, body, subresource="status"

@@ -147,7 +147,7 @@ def _requests(devices: Devices) -> Mapping[str, int]:
 
 
 def _last(vm: VirtualMachine) -> tuple[str, ...]:
-    """The devices that it had when it ran; a record that somebody has spoilt says nothing."""
+    """The devices that it had when it ran; a record that was spoilt by hand says nothing."""
     text = vm.metadata.annotations.get(keys.ANNOTATION_ALLOCATION, "")
     try:
         return tuple(device.name for device in allocation.devices_of(text))

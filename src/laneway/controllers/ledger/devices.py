@@ -1,7 +1,7 @@
 """The devices that VMs can request, as claims and VGPUDevices tell of them.
 
 A vGPU of the vendor's VFIO framework has a claim, like any other function; one that is a mediated
-device has none and stands for itself. What is being deleted is a device only as long as somebody
+device has none and stands for itself. What is being deleted is a device only as long as a VM or pod
 still has it.
 """
 
@@ -24,7 +24,7 @@ from laneway.core import names
 from laneway.core.ledger.facts import Consumer, ConsumerKind, DeviceFact
 
 ADVERTISED = "Advertised"
-"""The condition of a device that the kubelet hands out."""
+"""The condition of a device that the kubelet allocates."""
 
 _UNTOLD = "the agent has not reported that the kubelet advertises it"
 _LEAVING = "it is being released"

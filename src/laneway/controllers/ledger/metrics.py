@@ -1,7 +1,7 @@
 """The ledger as numbers, for Prometheus.
 
-The numbers are read from the ledger when somebody asks. A stock that was once counted stays, with
-nothing in it: a number that goes away cannot be told from one that is not collected.
+The numbers are read from the ledger when they are scraped. A stock that was once counted stays,
+with nothing in it: a number that goes away looks like one that is not collected.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Container(_Light, frozen=True, kw_only=True, gc=False):
 
     resources: Resources = Resources()
     restart_policy: str = ""
-    """Of an init container: `Always` if it runs beside the others."""
+    """Of an init container: `Always` if it runs alongside the others."""
 
 
 class PodSpec(_Light, frozen=True, kw_only=True, gc=False):

@@ -1,7 +1,7 @@
 """The facts of one moment, from one look at the API: what a command works with.
 
 All kinds are listed at once. Without KubeVirt there are no VMs. Without the right to
-list who may have devices the numbers are still worth something, so that is told and not fatal;
+list VMs and pods the numbers are still worth something, so that is reported and not fatal;
 without devices there is nothing to tell.
 """
 

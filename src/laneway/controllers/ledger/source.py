@@ -2,9 +2,9 @@
 
 Each device is turned into its fact when its object changes, because there are many and most changes
 concern something else of an object. A moment after a change the ledger is made again from all
-facts, beside the event loop, unless the facts are the same, as after the heartbeat of a node:
+facts, outside the event loop, unless the facts are the same, as after the heartbeat of a node:
 making it is quick, and a ledger that is changed bit by bit could drift from its facts. `fresh`
-makes it at once, for whoever decides by it.
+makes it at once, for callers that decide by it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ REST_SECONDS = 0.2
 
 
 class Informers(Protocol):
-    """The caches that a ledger is made from: those of whoever has them, for other ends as well."""
+    """The caches that a ledger is made from, which may serve others as well."""
 
     @property
     def claims(self) -> Informer[PCIDeviceClaim]: ...
     @property
     def vgpus(self) -> Informer[Vgpu | VGPUDevice]:
-        """Of VGPUDevices, as far as somebody wants to know them."""
+        """Of VGPUDevices, as far as they are read."""
 
     @property
     def usb_claims(self) -> Informer[USBDeviceClaim]: ...
@@ -54,7 +54,7 @@ class Informers(Protocol):
 
 
 class LedgerSource:
-    """Gives the ledger to its callers. Run `run` in a task, and the caches beside it."""
+    """Gives the ledger to its callers. Run `run` in a task, and the caches in others."""
 
     def __init__(self, caches: Informers, *, rest: float = REST_SECONDS) -> None:
         self.known = asyncio.Event()
@@ -182,7 +182,7 @@ class LedgerSource:
 
     def _put(self, changes: int, facts: Facts, ledger: Ledger, seconds: float) -> None:
         if changes < self._made:
-            return  # Somebody could not wait, and has seen more.
+            return  # A caller could not wait, and has seen more.
         self._made, self._last = changes, facts
         self._ledger, self.build_seconds = ledger, seconds
         self.known.set()

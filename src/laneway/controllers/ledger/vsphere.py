@@ -1,7 +1,7 @@
 """Objects of vSphere's inventory and reservations as facts of the core, and back.
 
-Whoever places, admits or counts reads the same objects by the same rules. What stands in an object
-may have been written by anybody: an odd text is read as something that nothing fits, never as an
+Placement, admission and metrics read the same objects by the same rules. What stands in an object
+may come from any client: an odd text is read as something that nothing fits, never as an
 error.
 """
 

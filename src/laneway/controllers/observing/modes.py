@@ -1,7 +1,7 @@
 """Keeps what only the driver's own program tells of the GPUs of one host: modes and GPU instances.
 
 The program takes a second or two and may hang, so it is never waited for while something else is
-to be told: an inventory carries the last answer until there is a new one. Only before the very
+to be reported: an inventory carries the last answer until there is a new one. Only before the very
 first inventory, and after a plan that may have changed a card's modes, the answer is awaited.
 
 A GPU is asked again when its driver, its virtual functions or their lists of profiles have changed

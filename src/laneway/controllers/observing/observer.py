@@ -2,7 +2,7 @@
 
 Kernel events trigger a scan of the host; a slow rescan is the safety net for what emits no event
 (attributes that a driver changes) or was missed. Where events cannot be received the rescan is
-shortened, and the reason is told.
+shortened, and the reason is logged.
 
 A scan looks at everything, because what one device means depends on others: IOMMU groups, mounts,
 routes. Only what is known to concern no more than the vGPUs of one GPU, who stand for themselves,
@@ -97,7 +97,7 @@ class Observer:
         self._wanted.set()
 
     async def rescan(self, card: PciAddress | None = None) -> Inventory:
-        """Scan now and return what was found; listeners have been told when this returns.
+        """Scan now and return what was found; listeners have been called when this returns.
 
         `card` is a GPU whose modes may have changed: it is asked first.
         """
@@ -110,8 +110,8 @@ class Observer:
     async def look_at(self, gpu: PciAddress) -> Inventory:
         """Like `rescan`, when nothing but the vGPUs of a GPU can have changed.
 
-        Listeners are told at once, which is little work then, so that whoever asked comes before
-        all that follows from it: somebody waits for the answer to a desired state.
+        Listeners are called at once, which is little work then, so that the caller comes before
+        all that follows from it: a user waits for the answer to a desired state.
         """
         async with self._scanning:
             if self.inventory is None:

@@ -124,7 +124,7 @@ class SilentChanges:
                         break
             except BaseException as raised:  # noqa: BLE001 - handed to the loop, whatever it is
                 error = raised
-            with contextlib.suppress(RuntimeError):  # the loop has ended: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the loop has ended: no caller waits any more
                 loop.call_soon_threadsafe(end, error)
 
         # A daemon thread: one that waits in the kernel must not keep the process from ending.

@@ -1,4 +1,4 @@
-"""Keeps which GPUs of one host reported an error after which nobody may be given them.
+"""Keeps which GPUs of one host reported an error after which they must not be allocated.
 
 The kernel's log of this boot is read from its beginning, so an agent that starts again knows what
 its predecessor knew. What was reported is over when the card has been reset, when its driver says

@@ -1,1 +1,1 @@
-"""Gives back what objects request, by asking the agents through them."""
+"""Releases what objects request, by asking the agents through them."""

@@ -45,7 +45,7 @@ KINDS: dict[str, Resource[KubeObject]] = {
 _FOREIGN = frozenset(
     ("UnmanagedVgpu", "UnmanagedVfs", "UnmanagedMode", "UnmanagedInstances", "CardReplaced")
 )
-"""Answers to objects that requested nothing: what is there is somebody else's."""
+"""Answers to objects that requested nothing: what is there is not Laneway's."""
 
 
 async def look(client: Client, nodes: Collection[str]) -> list[Thing]:

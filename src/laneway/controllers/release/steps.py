@@ -22,7 +22,7 @@ Tell = Callable[[str], None]
 async def release(
     client: Client, nodes: Collection[str], tell: Tell, *, seconds: float
 ) -> tuple[Obstacle, ...]:
-    """Give back until all is back or the time is over; what is left then. Raises KubeError."""
+    """Release until all is released or the time is over; what is left then. Raises KubeError."""
     silent = await _silent(client, nodes)
     left = decide(await look(client, nodes), silent)
     refused: dict[str, str] = {}
@@ -79,6 +79,6 @@ async def _act(client: Client, action: Action) -> str:
 
 
 async def _silent(client: Client, nodes: Collection[str]) -> set[str]:
-    """Nodes whose agent does not answer, as far as that can be told."""
+    """Nodes whose agent does not answer, as far as that is known."""
     found = await answering(client)
     return {name for name, agent in found.items() if not agent and (not nodes or name in nodes)}

@@ -3,7 +3,7 @@
 A GPU keeps its virtual functions and its mode as long as a vGPU is desired on it, whether or not
 there is room for it now. A MigConfiguration that requests GPU instances speaks for the mode where
 the GPU's own object leaves it open. A GPU that is claimed as a whole PCI device is not shared:
-whoever came first has it, and what is there decides who that was.
+the first use counts, and the hardware shows which that was.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
     def desired(self, stored: SRIOVGPUDevice, shown: SRIOVGPUDevice) -> DesiredMode:
         configuration = self._migs.store.get(stored.metadata.name)
         modes = self.inventory.modes.get(PciAddress.parse(shown.spec.address))
-        # Whoever asks a card without MIG for GPU instances is told so by that object.
+        # A request for GPU instances of a card without MIG is answered on that object.
         able = modes is None or modes.mig is not None
         desired = configuration is not None and _desired_states(configuration, shown.spec.address)
         mig_desired = able and desired
@@ -166,7 +166,7 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
         try:
             return self.context.hardware.state.is_as_booted(address)
         except StateError:
-            return False  # Whether the node was booted cannot be told; plans say why.
+            return False  # Whether the node was booted is not known; plans say why.
 
     def _remember(self, address: PciAddress) -> None:
         """Remember that a GPU is as it was desired, in this boot."""
@@ -200,7 +200,7 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
         enabled = self._enabled(name) if desired.explicit and self._shared(desired) else ()
         if not enabled:
             return decision
-        # What the functions of these carry is not told again; who uses them is.
+        # What the functions of these carry is not read again; who uses them is.
         decision = decide(desired, self._without(enabled, situation))
         against = (VgpusEnabled(str(desired.address), enabled), *refusals_of(decision))
         return conclude(against, ())

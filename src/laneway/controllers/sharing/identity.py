@@ -2,7 +2,7 @@
 
 A desired state speaks of an address and is made for the card that sits there; `status.gpuUUID` of
 the GPU's object says which that was. Where another one is found, nothing is done about the desired
-state: either it follows its card, or, once that is gone, somebody must say that it is meant for the
+state: either it follows its card, or, once that is gone, the user must say that it is meant for the
 new one. Any change of the GPU's spec in view of that answer says so. Where nothing is desired there
 is nothing to follow, and the card that is there is taken as it is.
 """
@@ -175,7 +175,7 @@ def _meant(stored: SRIOVGPUDevice) -> str:
     answer = find_condition(stored.status.conditions, "Ready")
     reported = answer is not None and renamed(answer.reason) == reason_of(CardReplaced)
     if reported and stored.status.observed_generation != stored.metadata.generation:
-        return ""  # Told that there is another card, somebody has changed the desired state.
+        return ""  # The desired state has changed since the other card was reported.
     return stored.status.gpu_uuid
 
 

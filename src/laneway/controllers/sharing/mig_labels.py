@@ -1,4 +1,4 @@
-"""Gives the MigConfigurations of one node the node's label, which nobody else puts on them.
+"""Gives the MigConfigurations of one node the node's label, which no other controller puts on them.
 
 An agent watches its own node's objects only, and chooses them by that label. What users, charts and
 other clients write of this kind has none, so the few objects without one are watched as well, until

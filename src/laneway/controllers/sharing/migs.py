@@ -76,8 +76,8 @@ class MigController(ActingController[MigConfiguration, DesiredMig]):
     def pending(self, address: PciAddress) -> str:
         """What is still to be done about the GPU instances of a GPU, in words; empty when nothing.
 
-        Instances that nobody requested are no reason to wait once those are there that somebody
-        did request.
+        Instances that were not requested are no reason to wait once those are there that
+        were.
         """
         stored = self.informer.store.get(names.pci_object_name(self.node, address))
         if stored is None or self.wrong_device(stored):
@@ -170,7 +170,7 @@ class MigController(ActingController[MigConfiguration, DesiredMig]):
     async def plan(self, desired: DesiredMig) -> Decision:
         decision = await super().plan(desired)
         if isinstance(decision, Satisfied):
-            # Somebody else has been quicker, and the driver tells of instances only when asked.
+            # Another caller has been quicker, and the driver tells of instances only when asked.
             await self.context.observer.rescan(desired.address)
         return decision
 
@@ -181,7 +181,7 @@ class MigController(ActingController[MigConfiguration, DesiredMig]):
         return OperationNames("remove-mig", "Removed", f"MigConfiguration {name} is disabled")
 
     def _shown(self, name: str) -> MigConfiguration:
-        """As ever, but a GPU that does not answer keeps what it told last."""
+        """As ever, but a GPU that does not answer keeps what it reported last."""
         there = self.wanted.get(name)
         if there is not None:
             return there

@@ -73,7 +73,7 @@ class Renumberer:
             informer.subscribe(self._changed)
 
     def observed(self, inventory: Inventory) -> None:
-        """Take a new inventory. Must be told before those who act."""
+        """Take a new inventory. Must be called before the controllers that act."""
         self._identity.observed(inventory)
         self._look()
 
@@ -150,7 +150,7 @@ class Renumberer:
             mine = [desired for desired in renumbering.put if desired.gpu == move.after]
             for desired in sorted(mine, key=lambda desired: _ORDER.index(desired.kind)):
                 await self._put(desired)
-            # What somebody changes from now on is not to be changed back.
+            # What a user changes from now on is not to be changed back.
             rest = tuple(desired for desired in left.put if desired.gpu != move.after)
             left = msgspec.structs.replace(left, put=rest)
             moved.begin(self._state, left)
@@ -181,7 +181,7 @@ class Renumberer:
         if _is_going(stored):
             raise KubeError(f"{desired.kind} {name} is still being deleted")
         if _plain(stored.spec) != _plain(msgspec.convert(spec, type(stored.spec))):
-            # So that admission does not take what has happened to the card for somebody's desired
+            # So that admission does not take what has happened to the card for a user's desired
             # state.
             version = {keys.ANNOTATION_MOVED: stored.metadata.resource_version}
             body = {"metadata": {"annotations": version}, "spec": spec}

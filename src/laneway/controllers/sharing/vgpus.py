@@ -3,10 +3,10 @@
 All vGPUs of a GPU share its room, so each desired state is judged with all functions of the GPU,
 and plans of one GPU, its own switch included, take turns. The GPU comes first: nothing is made on
 it before it is as its own objects request it. Then desired vGPUs are made in an order in which all
-fit, if there is one; who cannot be made now has no place in it and holds up nobody.
+fit, if there is one; what cannot be made now has no place in it and delays no other.
 
-A vGPU is taken away, also for another profile, only when nobody new can get it from the kubelet, no
-pod has it, and no process has it open.
+A vGPU is taken away, also for another profile, only when the kubelet cannot allocate it any more,
+no pod has it, and no process has it open.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
         self._waiting: defaultdict[PciAddress, set[str]] = defaultdict(set)
         """Objects that come after others of their GPU."""
         self._failed_objects: set[str] = set()
-        """Objects that could not be worked on, so that nobody waits for them."""
+        """Objects that could not be worked on, so that nothing waits for them."""
 
     async def run(self) -> None:
         self._gpus.follow(self._gpu_changed)

@@ -1,7 +1,7 @@
 """VMs that were given devices before Laneway came keep them.
 
 Laneway's admission starts a VM with claimed devices only if it knows who gave them to it. Of
-VMs that Harvester's webhook judged nobody has noted that. So a takeover, which takes an
+VMs that Harvester's webhook judged that is not recorded. So a takeover, which takes an
 administrator, puts the mark on them by which admission knows devices that were judged before.
 """
 

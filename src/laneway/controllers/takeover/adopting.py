@@ -125,4 +125,4 @@ def _record(kubevirt: KubeVirt) -> dict[Key, bool]:
             kubevirt.metadata.annotations.get(keys.ANNOTATION_PERMITTED, "")
         )
     except ValueError:
-        return {}  # A hand has spoilt it; what it named is somebody else's since.
+        return {}  # It was spoilt by hand; what it named is another's since.

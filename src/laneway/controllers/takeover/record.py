@@ -1,7 +1,7 @@
 """What a takeover changes, as it was: one ConfigMap, written before anything is changed.
 
 The record is complete before the first change, and what it holds is never replaced by something
-that a takeover has changed already. So whoever is interrupted begins again, and loses nothing.
+that a takeover has changed already. So an interrupted takeover begins again, and loses nothing.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ async def read(client: Client) -> ConfigMap | None:
 
 
 async def save(client: Client, data: Mapping[str, str]) -> None:
-    """Add to the record, or begin it. Raises ConflictError when somebody else does so, too."""
+    """Add to the record, or begin it. Raises ConflictError when another client does so, too."""
     stored = await read(client)
     if stored is None:
         body = {
