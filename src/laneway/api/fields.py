@@ -1,7 +1,7 @@
 """Field types that the kinds share. What they say about a value goes into the CRD only.
 
 Patterns and immutability are never enforced when an object is decoded: an odd object that is
-already stored must be readable, or nobody could report and repair it.
+already stored must be readable, or it could not be reported and repaired.
 """
 
 from __future__ import annotations

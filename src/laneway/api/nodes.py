@@ -13,7 +13,7 @@ from laneway.api.meta import Condition, ObjectMeta, Status
 class CoreNodeSpec(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
 ):
-    """What somebody decided about a node."""
+    """What an administrator decided about a node."""
 
     unschedulable: bool = False
 

@@ -1,7 +1,7 @@
 """Structural OpenAPI schemas from Structs, by the rules of CustomResourceDefinitions.
 
 References are inlined, optional types reduced to their type, and titles and defaults dropped:
-the server shall store what was written, not what a version of Laneway would have assumed. As in
+the server must store what was written, not what a version of Laneway would have assumed. As in
 the contract, strings, lists and maps accept null, which is how Go clients write empty ones;
 integers, booleans and structures do not, nor do required fields and the keyed condition list.
 """

@@ -26,7 +26,7 @@ _RTM_GETADDR, _RTM_NEWADDR = 22, 20
 _REQUEST_DUMP = 0x301
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
 _DUMP_INTERRUPTED = 0x10
-"""Addresses changed while they were told."""
+"""Addresses changed while they were read."""
 _TRIES = 5
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _SCOPE_LINK = 253

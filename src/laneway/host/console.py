@@ -1,7 +1,7 @@
 """The node's console: the devices it runs on, and what the kernel draws it with.
 
 Firmware leaves a framebuffer in the memory of the boot GPU, which a platform driver shows and the
-virtual consoles draw on. Both keep that memory until they are told to let go.
+virtual consoles draw on. Both keep that memory until they are unbound.
 """
 
 from __future__ import annotations

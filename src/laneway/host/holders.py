@@ -6,11 +6,11 @@ nodes in /dev: those of the devices below it in sysfs (graphics, sound, disks, U
 group and those of its vGPUs, and NVIDIA's own. The kernel uses disks (file systems, swap, RAID and
 LVM on them) and network interfaces (routes, addresses, bridges and VLANs on them).
 
-A process in a container is told by its pod, and by the VM that the pod runs, where the caller knows
-the pods of the node: the kubelet names a pod's cgroup by its uid.
+A process in a container is named by its pod, and by the VM that the pod runs, where the caller
+knows the pods of the node: the kubelet names a pod's cgroup by its uid.
 
 One pass over /proc serves any number of devices. Processes come and go during it; who cannot be
-looked into at all is told by `visibility_error`, because no user found is then no answer.
+looked into at all is reported by `visibility_error`, because no user found is then no answer.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _NO_DEVICES = frozenset(
 _DEEPEST = 24
 """Levels of sysfs below one function; a disk behind an expander has some fifteen."""
 _NAMED = 3
-"""Nodes of one process that are told by name."""
+"""The most nodes of one process that a text names."""
 
 
 Workloads = Callable[[str], Workload | None]
-"""Which pod has this uid; None where nobody knows."""
+"""Which pod has this uid; None where not known."""
 
 
 def nobody(_uid: str) -> Workload | None:

@@ -1,10 +1,11 @@
-"""Functions that are being taken away from somebody who still uses them.
+"""Functions that are being taken away from a process that still uses them.
 
 The kernel waits for that user, and keeps locks meanwhile: of the function, and of the PF whose VFs
-are being removed. Whoever reads an attribute that needs such a lock (`driver_override` is one) then
-waits too, and cannot even be killed. So these functions are found from what can always be read:
-they look as if they had no driver, but processes have them open. A VF that is being removed has
-lost its links to and from the PF; it is told by the address that only a VF of this PF can have.
+are being removed. A process that reads an attribute that needs such a lock (`driver_override` is
+one) then waits too, and cannot even be killed. So these functions are found from what can always be
+read: they look as if they had no driver, but processes have them open. A VF that is being removed
+has lost its links to and from the PF; it is known by the address that only a VF of this PF can
+have.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def read_users(
 
 
 def read_locked(host: Host, addresses: Iterable[PciAddress]) -> frozenset[PciAddress]:
-    """Which of these functions the kernel is taking away from somebody now."""
+    """Which of these functions the kernel is taking away from a process now."""
     able = [address for address in addresses if _can_be_locked(host, address)]
     return read_users(host, scan(host), able)[1] if able else frozenset()
 

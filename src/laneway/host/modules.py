@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.+~-]*[A-Za-z0-9_+~-]")
 
 
 def kernel_release(host: Host) -> str:
-    """Of the running kernel; empty when it cannot be told."""
+    """Of the running kernel; empty when it is not known."""
     try:
         release = clean(host.read("/proc/sys/kernel/osrelease"))
     except OSError:

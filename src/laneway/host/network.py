@@ -84,7 +84,7 @@ def needs(host: Host, interfaces: Interfaces) -> list[Need]:
 
 
 def hidden(host: Host, functions: Iterable[PciFunction], interfaces: Interfaces) -> list[Need]:
-    """Network functions whose interface somebody has moved to another network namespace.
+    """Network functions whose interface was moved to another network namespace.
 
     The directory of interfaces is made with the first one and shows those of one namespace.
     """

@@ -19,7 +19,7 @@ def real_path(host: Host, link: str) -> str:
 
 def functions_on(path: str) -> list[PciAddress]:
     """PCI functions in a device path, from the root bus down."""
-    # Most parts are told apart by their form alone; only what looks like an address is parsed.
+    # Most parts differ by their form alone; only what looks like an address is parsed.
     parts = (part for part in path.split("/") if part[-2:-1] == ".")
     return [address for part in parts if (address := as_address(part))]
 

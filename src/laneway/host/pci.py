@@ -3,10 +3,11 @@
 Ids come from files of their own, never from configuration space, where a VF shows FFFF. Only
 address, ids and class must be there; whatever else is missing or odd leaves its field empty.
 
-While the kernel waits for a virtual machine to let go of a function that is being taken away, it
-keeps the locks of the function and of its PF, and whoever reads an attribute that needs one waits
-too, unkillable: `sriov_numvfs`, and on some kernels `uevent` and `driver_override`. So VFs are
-counted by their links, and `uevent` is read only for what has no ids, which are recorded devices.
+While the kernel waits for a virtual machine to close a function that is being taken away, it
+keeps the locks of the function and of its PF, and a process that reads an attribute that needs one
+waits too, unkillable: `sriov_numvfs`, and on some kernels `uevent` and `driver_override`. So VFs
+are counted by their links, and `uevent` is read only for what has no ids, which are recorded
+devices.
 """
 
 from __future__ import annotations

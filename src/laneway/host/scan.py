@@ -52,7 +52,7 @@ def scan(host: Host) -> Inventory:
 def identify(host: Host, inventory: Inventory) -> Inventory:
     """The inventory with the cards' identities as the driver tells them now.
 
-    It knows that of a GPU only once somebody has asked it something.
+    It knows that of a GPU only once it was asked something.
     """
     reported = read_identities(host, inventory.functions)
     vgpus = (replace(vgpu, card=reported.get(vgpu.parent, "")) for vgpu in inventory.vgpus)

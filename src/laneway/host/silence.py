@@ -1,4 +1,4 @@
-"""Which PCI functions answer no more, told by their configuration space.
+"""Which PCI functions answer no more, by their configuration space.
 
 A function that fell off the bus keeps its sysfs directory with everything the kernel remembers of
 it; only its configuration space, which the kernel reads again, has become all ones. The ids alone

@@ -2,7 +2,7 @@
 
 A scan tells what there is. Users, overrides and modes are read only for the functions that a plan
 can touch: those that it names, their PFs and VFs, and the group members of each in its IOMMU group.
-What cannot be read is left out or told (`visibility_error`, `unasked`), never guessed.
+What cannot be read is left out or reported (`visibility_error`, `unasked`), never guessed.
 """
 
 from __future__ import annotations

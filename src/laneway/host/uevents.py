@@ -5,7 +5,7 @@ messages that the kernel itself sent are believed: any process with the privileg
 group. The kernel's buffer is the only queue; when it overflows the reader says so and goes on.
 
 The kernel delivers device events only to network namespaces that the initial user namespace owns.
-Elsewhere the socket opens and stays silent for ever, which is told from the owner beforehand.
+Elsewhere the socket opens and stays silent for ever, which the owner shows beforehand.
 """
 
 from __future__ import annotations

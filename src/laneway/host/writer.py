@@ -2,8 +2,8 @@
 
 A thread that waits in the kernel cannot be ended, not even by SIGKILL of its process, and keeps
 that process from ending; a child that waits can be left behind. One is kept warm, because starting
-it takes longer than nearly every write. It opens and writes what it is told, once, and answers with
-the errno; when nobody listens any more it ends.
+it takes longer than nearly every write. It opens and writes what it is sent, once, and answers with
+the errno; when its parent is gone it ends.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Writers:
     def __init__(self) -> None:
         self._idle: list[_Writer] = []
         self._left: set[int] = set()
-        """Processes that were let go and may not have ended yet."""
+        """Processes that were abandoned and may not have ended yet."""
         weakref.finalize(self, _dismiss, self._idle, self._left)
 
     async def write(self, path: str, data: bytes, flags: int, seconds: float) -> None:
@@ -157,7 +157,7 @@ def _has_ended(pid: int) -> bool:
 
 
 def _dismiss(idle: list[_Writer], left: set[int]) -> None:
-    """Let all of them end; nobody waits for one that cannot."""
+    """Let all of them end; one that cannot is not waited for."""
     for writer in idle:
         with contextlib.suppress(OSError):
             writer.close()

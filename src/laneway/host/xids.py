@@ -1,7 +1,7 @@
 """What the kernel's log says of GPUs: errors of NVIDIA's driver, and resets.
 
 A reset leaves no trace in the log by itself. Laneway writes one when it has reset a function, so
-that whoever reads the log from its beginning, as an agent does that starts again, sees which errors
+that a reader of the log from its beginning, such as an agent that starts again, sees which errors
 came before it; a person who reset a GPU by other means can write the same line.
 """
 

@@ -35,7 +35,7 @@ def review(
     groups: Sequence[str] = (),
     extra: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
-    """The question whether somebody has a right on a resource of Laneway's; no name: on all."""
+    """The question whether a user has a right on a resource of Laneway's; no name: on all."""
     attributes = {"group": GROUP, "resource": resource, "name": name, "verb": verb}
     spec: dict[str, Any] = {"resourceAttributes": attributes, "user": username}
     if uid:

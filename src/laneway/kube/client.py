@@ -1,7 +1,7 @@
 """Requests to the API server, typed by resource.
 
-Lists and watches give their objects undecoded: whoever collects them decides what a bad one means.
-Failures are the exceptions of `errors`, and nothing else.
+Lists and watches give their objects undecoded: the caller that collects them decides what a bad one
+means. Failures are the exceptions of `errors`, and nothing else.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Cluster:
     tls_server_name: str = ""
     proxy_url: str = field(default="", repr=False)
     exec_config: Any = None
-    """What an exec plugin is told about this cluster beside the above."""
+    """What an exec plugin gets about this cluster in addition to the above."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ class Bootstrap(_Part, frozen=True, kw_only=True):
     """Where a machine's user data is."""
 
     config_ref: Reference = Reference()
-    """Of what it is made; empty: somebody makes it."""
+    """Of what it is made; empty: it is made by hand."""
     data_secret_name: str | None = None
     """Name of a Secret with `value` and `format`; None: not made yet."""
 

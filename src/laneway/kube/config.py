@@ -55,8 +55,8 @@ def _candidates(env: Mapping[str, str]) -> list[str]:
 def from_secret(data: bytes, source: str) -> ClusterConfig:
     """The configuration in a Secret, of its current context. Raises ConfigError.
 
-    Whoever wrote it may be less than we are: so it may name no file of ours, run no program and
-    keep nobody busy.
+    Its author may have fewer rights than Laneway: so it may name no file of ours, run no program
+    and take no time.
     """
     if len(data) > SECRET_LIMIT:
         raise ConfigError(

@@ -41,11 +41,11 @@ warned = logging.getLogger(WARNINGS)
 JSON = "application/json"
 CONNECT_SECONDS = 10.0
 CONNECT_DELAYS = (0.1, 0.4, 1.6)
-"""Waits before a GET that could not connect is repeated, unless somebody wants to know at once."""
+"""Waits before a GET that could not connect is repeated; none if the caller asks so."""
 MAX_WAITS = 3
 MAX_RETRY_AFTER = 30.0
 _REFUSAL_BYTES = 1 << 20
-"""Of a refusal; what has more is no `Status`, and only its first words are told."""
+"""Of a refusal; what has more is no `Status`, and only its first words are shown."""
 _WARNINGS_KEPT = 1000
 
 

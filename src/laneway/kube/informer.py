@@ -9,8 +9,8 @@ The store converges to the collection whatever happens to the connection:
   agents do not come back together.
 - 410, as an answer or as an event, means a new list. So do three failures in a row: resuming is an
   economy, and a server that was restored from a backup may not know our version at all.
-- Whoever fails, or closes a watch at once with nothing in it, is asked again after a pause that
-  grows.
+- A server that fails, or closes a watch at once with nothing in it, is asked again after a pause
+that grows.
 
 An object that cannot be decoded is logged, counted and remembered by its key; what is known of it
 from before stays in the store, because forgetting it would look like its deletion.
@@ -182,7 +182,7 @@ class Informer(Generic[T_co]):
         await self._sleep(delay)
 
     def _level(self, failures: int) -> int:
-        """How loudly to tell a failure: that a kind is not served is told once."""
+        """The log level of a failure: that a kind is not served is logged once."""
         if not self.unserved:
             return logging.WARNING
         if failures > 1:

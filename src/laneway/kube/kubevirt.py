@@ -235,7 +235,7 @@ class KubeVirtConfiguration(_Part, frozen=True, kw_only=True):
     developer_configuration: DeveloperConfiguration = DeveloperConfiguration()
 
     permitted_host_devices: PermittedHostDevices | None = None
-    """None: nobody has ever said what is permitted, and KubeVirt does not look."""
+    """None: nothing says what is permitted, and KubeVirt does not look."""
 
 
 class KubeVirtSpec(_Part, frozen=True, kw_only=True):

@@ -2,13 +2,13 @@
 
 The protocol is client-go's, so a Lease that we hold reads like any other:
 
-- Whoever leads renews the Lease. Whoever stands by compares what it says with what it said before,
+- The leader renews the Lease. A candidate compares what it says with what it said before,
   and takes over once nothing has changed for the time that the Lease itself grants; times of other
   machines are never compared with our own clock.
 - Every write names the version that it was decided upon, so of two that take over at once one wins.
-- Whoever cannot renew in time stops leading before anybody else can begin: the deadline is shorter
+- A leader that cannot renew in time stops leading before another can begin: the deadline is shorter
   than what the Lease grants, and it counts from before the last request that succeeded.
-- Whoever stops in good order gives the Lease back, and the next one need not wait.
+- A leader that stops in good order releases the Lease, and the next one need not wait.
 
 `clock` is all the time that there is, so that tests need none of their own.
 """
@@ -40,7 +40,7 @@ class LeaseSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Who leads, and since when."""
 
     holder_identity: str = ""
-    """Empty: nobody."""
+    """Empty: none."""
     lease_duration_seconds: int = 0
     acquire_time: str = ""
     renew_time: str = ""
@@ -120,11 +120,11 @@ class Election:
 
     @property
     def holder(self) -> str:
-        """Who leads, as far as we know; empty while nobody does."""
+        """Who leads, as far as we know; empty while there is no leader."""
         return self._seen.spec.holder_identity if self._seen is not None else ""
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
-        """Stand by, lead whenever it is our turn, and give back on the way out, until cancelled.
+        """Wait, lead whenever it is our turn, and release the Lease at the end, until cancelled.
 
         `lead` is cancelled when the Lease is lost, and called again when it is won back. What it
         raises is raised here.
@@ -155,7 +155,7 @@ class Election:
                 if task.done():
                     task.result()
         finally:
-            # The work is over before anybody is told that somebody else may lead.
+            # The work is over before another may lead.
             await _stop(work)
             await _stop(renewing)
 
@@ -202,7 +202,7 @@ class Election:
         try:
             self._note(await self._write(lease, self._claim(lease.spec)))
         except ConflictError:
-            return False  # Somebody was faster.
+            return False  # Another was faster.
         return True
 
     async def _create(self) -> bool:

@@ -33,7 +33,7 @@ class Container(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     readiness_probe: Mapping[str, Any] | None = None
     security_context: SecurityContext = SecurityContext()
     restart_policy: str = ""
-    """Of an init container: `Always` if it runs beside the others."""
+    """Of an init container: `Always` if it runs alongside the others."""
 
 
 class ContainerStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -108,8 +108,8 @@ def together(
 ) -> Counter[str]:
     """What a pod requests, as the scheduler counts it.
 
-    What runs beside each other counts together, and what runs before by itself: of init containers,
-    in their order, it is told whether they run on (`restartPolicy: Always`).
+    What runs at the same time counts together, and what runs before by itself: of init containers,
+    in their order, it counts whether they run on (`restartPolicy: Always`).
     """
     most: Counter[str] = Counter()
     beside: Counter[str] = Counter()

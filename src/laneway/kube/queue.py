@@ -1,8 +1,8 @@
 """A work queue of keys, with the guarantees that reconcilers are written against.
 
-- A key that is added many times before it is taken is handed out once.
-- A key is never handed out to two workers at once. Added while it is being worked on, it is handed
-  out again as soon as it is done, so no change is missed and none is worked on with stale facts.
+- A key that is added many times before it is taken is given to a worker once.
+- A key is never given to two workers at once. Added while it is being worked on, it is given out
+again as soon as it is done, so no change is missed and none is worked on with stale facts.
 - Failures wait exponentially longer, per key, up to a limit; one bad key does not slow the others.
 
 Adding is synchronous, so that informer handlers can do it. Time comes from the scheduler, which is
@@ -105,7 +105,7 @@ class WorkQueue(Generic[K]):
         self._failures.pop(key, None)
 
     async def get(self) -> K:
-        """The next key, which must be given back with `done`; ShutDownError when there is none."""
+        """The next key, which must be ended with `done`; ShutDownError when there is none."""
         while not self._ready:
             if self._shut_down:
                 raise ShutDownError
@@ -129,7 +129,7 @@ class WorkQueue(Generic[K]):
         await self._idle.wait()
 
     def shut_down(self) -> None:
-        """Take nothing more on; what is ready is still handed out, what was put off is dropped."""
+        """Take nothing more on; what is ready is still taken, what was put off is dropped."""
         self._shut_down = True
         for _, timer in self._timers.values():
             timer.cancel()

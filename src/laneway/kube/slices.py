@@ -18,7 +18,7 @@ class ResourceSlice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResourceClaim(msgspec.Struct, frozen=True, kw_only=True):
-    """Devices that somebody requested, and in its status which those are."""
+    """Devices that a user requested, and in its status which those are."""
 
     metadata: ObjectMeta = ObjectMeta()
     status: dict[str, Any] = {}

@@ -1,6 +1,6 @@
 """A copy of one collection in memory, found by key or by any number of indexes.
 
-The values under which an object was indexed are kept beside it: taking it out of an index never
+The values under which an object was indexed are kept with it: taking it out of an index never
 asks the indexer again, so an object that was changed in place cannot leave a stale entry behind.
 All values of a new object are worked out before anything is touched; an indexer that raises leaves
 the store as it was.

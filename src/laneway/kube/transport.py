@@ -35,7 +35,7 @@ def hang_up(response: aiohttp.ClientResponse) -> None:
     """End the connection of an answer that was not read to its end, at once.
 
     Over TLS a polite end waits for the other side's. Nothing waits for that here, so the connection
-    would outlive whoever used it, and its event loop too. An answer read to its end keeps it.
+    would outlive its user, and its event loop too. An answer read to its end keeps it.
     """
     connection = response.connection
     if connection is not None and connection.transport is not None:

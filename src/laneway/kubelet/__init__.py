@@ -1,1 +1,1 @@
-"""The node's kubelet: what it hands out for Laneway, and what it says which pods have."""
+"""The node's kubelet: what it allocates for Laneway, and what it says which pods have."""

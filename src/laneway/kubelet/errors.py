@@ -15,7 +15,7 @@ class KubeletError(Exception):
 
 
 FAILURES = (OSError, GRPCError, ProtocolError, StreamTerminatedError)
-"""What a call to the kubelet ends in when nobody answers, or with a no; see `in_words`."""
+"""What a call to the kubelet ends in without an answer, or with a refusal; see `in_words`."""
 
 NONSENSE = (DecodeError, NotImplementedError, AssertionError, UnicodeError, ValueError)
 """What reading a message that is no message ends in: grpclib checks lengths by `assert`."""

@@ -1,7 +1,7 @@
 """One device plugin, from its socket to the kubelet's knowing it.
 
 One task owns the plugin. It serves, registers, and stays until nothing is offered any more and
-whoever listens was told so: that empty list is what makes a kubelet drop the capacity. Calls of
+the kubelet has that list: that empty list is what makes a kubelet drop the capacity. Calls of
 the kubelet only read what is offered, and all run on one event loop, so nothing needs a lock.
 
 The kubelet has the plugin when it took the registration *and* requested the list; then the stream

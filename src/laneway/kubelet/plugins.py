@@ -7,7 +7,7 @@ takes nothing back: the kubelet keeps the capacity for some minutes, and pods ke
 
 The folder is looked at twice a second instead of being watched. A look costs some microseconds,
 sees a folder that was replaced, mounted or made late, and has no queue that can overflow; inotify
-would need all of this beside it, to learn half a second earlier of what takes a kubelet longer.
+would need all of this in addition, to learn half a second earlier of what takes a kubelet longer.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Plugins:
 
     @property
     def refused(self) -> Mapping[str, int]:
-        """How often a kubelet that requested devices was told no, by resource."""
+        """How often a kubelet that requested devices was refused, by resource."""
         return self._recent.refused
 
     def confirm(self, owners: Collection[tuple[str, str]]) -> None:
@@ -75,7 +75,7 @@ class Plugins:
         self._recent.drop(owners)
 
     def subscribe(self, call: Callable[[], None]) -> None:
-        """Be called when a state changed, or something was handed out or is so no more."""
+        """Be called when a state changed, or a device was allocated or released."""
         self._listeners.append(call)
 
     async def sent(self) -> None:

@@ -1,7 +1,7 @@
 """Which container has which device, asked of the kubelet.
 
 The kubelet tells of pods that it admitted and that have not ended, so what it does not name is
-given back. Every call opens its own connection: it is made seldom, a connection to a local socket
+released. Every call opens its own connection: it is made seldom, a connection to a local socket
 costs nothing, and so there is nothing to mend after the kubelet was restarted.
 """
 
@@ -23,7 +23,7 @@ _SECONDS = 10.0
 
 
 class PodResources:
-    """The kubelet's list of who has what."""
+    """The kubelet's list of devices and their pods."""
 
     def __init__(self, folder: str, *, seconds: float = _SECONDS) -> None:
         self._folder = os.path.join(folder, _FOLDER)

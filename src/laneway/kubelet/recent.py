@@ -1,8 +1,8 @@
-"""What was handed out a moment ago, while the kubelet does not say yet who has it.
+"""What was allocated a moment ago, while the kubelet does not report its pod yet.
 
-Between Allocate and the time when the pod resources name the pod there is nobody else who knows
+Between Allocate and the time when the pod resources name the pod nothing else shows
 that a device is taken. The time is bounded because a pod may not be admitted after all, and then
-the kubelet tells nobody.
+the kubelet does not report it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Device = tuple[str, str]
 
 
 class RecentAllocations:
-    """Devices, and when each was handed out."""
+    """Devices, and when each was allocated."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._times: dict[Device, float] = {}
@@ -46,7 +46,7 @@ class RecentAllocations:
         self._changed()
 
     def drop(self, devices: Iterable[Device]) -> None:
-        """Somebody else knows who has these, or nobody does."""
+        """These are reported elsewhere, or have no holder."""
         known = [self._forget(device) for device in devices]
         if any(known):
             self._changed()

@@ -1,8 +1,8 @@
 """What a kubelet can call at a plugin: the list of devices, and handing them out.
 
-The list of a resource is kept as the message that is sent, so what need not be told is not told:
+The list of a resource is kept as the message that is sent, so what has not changed is not sent:
 a stream gets the present list at once and then each different one. Whatever is asked is answered
-from the offers as they are at that moment, not from what some stream was told, so a device that
+from the offers as they are at that moment, not from what some stream was sent, so a device that
 is no longer offered is refused although the kubelet has not heard of it yet.
 """
 
@@ -53,7 +53,7 @@ class Gate(Protocol):
     async def barred(
         self, resource: str, offers: Sequence[Offer], count: int, *, patient: bool
     ) -> Mapping[str, str]:
-        """Of these devices those that whoever requests so many may not have, by id, and why.
+        """Of these devices those that the pods that request so many may not have, by id, and why.
 
         `patient`: wait a moment where it depends on who of several is meant.
         """
@@ -100,7 +100,7 @@ class Service(DevicePluginBase):
 
     @property
     def heard(self) -> bool:
-        """Whether somebody listens, and has been sent a list."""
+        """Whether a kubelet listens, and has been sent a list."""
         return any(reported is not None for reported in self._reported.values())
 
     @property
@@ -163,7 +163,7 @@ class Service(DevicePluginBase):
                 Status.INVALID_ARGUMENT if result.senseless else Status.FAILED_PRECONDITION,
                 result.why,
             )
-        # Noted before it is told: from the first byte of the answer on, the devices are taken.
+        # Noted before it is answered: from the first byte of the answer on, the devices are taken.
         self._recent.note((self._resource, one) for ids in asked for one in ids)
         await stream.send_message(
             pb.AllocateResponse(container_responses=[_container(one) for one in result])
@@ -172,7 +172,7 @@ class Service(DevicePluginBase):
     async def _barred(
         self, ids: Sequence[str], count: int, *, patient: bool = False
     ) -> Mapping[str, str]:
-        """What of these, or of what goes with them, whoever is meant may not have, and why."""
+        """What of these, or of their groups, the pods that are meant may not have, and why."""
         offers = self._offers
         groups = {one: with_group_members(offers, (one,)) & offers.keys() for one in ids}
         devices = [offers[one] for one in sorted({*ids}.union(*groups.values()) & offers.keys())]

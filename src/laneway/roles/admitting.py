@@ -1,8 +1,8 @@
-"""The webhook on one VM: it runs beside the API server and is registered by its URL.
+"""The webhook on one VM: it runs next to the API server and is registered by its URL.
 
 What it is asked about is what the manifests say; only where it is and how long it may take differ.
 The address is another in every run, and the configurations would outlive the process in the
-database: so whoever starts takes away first what a run before left, which nobody could answer for.
+database: so a start takes away first what a run before left, for which no server would answer.
 A webhook that stops takes them away itself, before it stops answering.
 
 It may take long, because everything shares one event loop: a hundred hosts that publish at once

@@ -43,7 +43,7 @@ class Agent:
     """The agent of one node. Run `run` in a task.
 
     `ready` says that all devices are published, `restored` that all desired states are met that can
-    be: nothing is to be handed out before.
+    be: nothing is to be advertised before.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Agent:
     ) -> None:
         """`kubelet`: the folder of the node's kubelet; empty where it has none.
 
-        `dra`: say in ResourceSlices what is handed out.
+        `dra`: say in ResourceSlices what is advertised.
         """
         self.node = node
         self.ready = asyncio.Event()
@@ -95,8 +95,8 @@ class Agent:
     async def run(self) -> None:
         """Keep the node's objects and hardware in step until cancelled.
 
-        Two agents would hand out the same devices, and one would undo what the other does: a second
-        one waits until the first has ended.
+        Two agents would advertise the same devices, and one would undo what the other does: a
+        second one waits until the first has ended.
         """
         with contextlib.ExitStack() as stack:
             await self._be_alone(stack)

@@ -1,4 +1,4 @@
-"""What machines of Cluster API need beside Laneway's manager: Cluster API's core, and a scheduler.
+"""What machines of Cluster API need besides Laneway's manager: Cluster API's core, and a scheduler.
 
 They reach the API server as they would on a cluster. Workload clusters are this same server.
 """
@@ -22,7 +22,8 @@ async def simulated_cluster_api(
 ) -> AsyncIterator[None]:
     """Run it until the block ends; its kinds must be there.
 
-    `kubeconfig`: the file by which workload clusters are reached. `schedule`: nobody else does.
+    `kubeconfig`: the file by which workload clusters are reached. `schedule`: no other scheduler
+    runs.
     """
     text = await asyncio.to_thread(Path(kubeconfig).read_bytes)
     async with Client(config) as acting, Client(config) as scheduling, asyncio.TaskGroup() as tasks:

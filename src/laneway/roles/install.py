@@ -1,6 +1,6 @@
 """Puts on an API server what Laneway needs there: its CRDs, brought up to date, and a namespace.
 
-A server serves a new kind a moment after it took the CRD. Nobody needs to wait for that here:
+A server serves a new kind a moment after it took the CRD. That is not waited for here:
 informers ask again until it does.
 """
 
@@ -52,7 +52,7 @@ async def install_crds(client: Client) -> None:
 
 
 def _says(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
-    """Whether a definition is as it should be. Beside and below `names` a server adds defaults.
+    """Whether a definition is as it should be. Next to and below `names` a server adds defaults.
 
     Kubernetes before 1.25 drops validation rules, so there it never is. The patch then changes
     nothing on the server, once for each kind and start; knowing what each release drops would

@@ -1,12 +1,12 @@
 """The manager: what concerns the whole cluster and must have one writer.
 
-Any number of managers may run; one leads. All of them keep the caches, so that whoever takes over
+Any number of managers may run; one leads. All of them keep the caches, so that the next leader
 knows everything already. A manager is ready once it knows the objects of Laneway, leading or not;
 the kinds of KubeVirt are no part of that, because a cluster need not have them. Each part of the
 manager waits for itself for what it must know.
 
 Before all that, a manager that starts brings the definitions of Laneway's kinds up to date: it
-alone has the right, so an upgrade needs nobody else. Agents and webhooks wait for what it makes.
+alone has the right, so an upgrade needs no other. Agents and webhooks wait for what it makes.
 """
 
 from __future__ import annotations

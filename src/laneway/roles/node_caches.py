@@ -1,7 +1,7 @@
 """What an agent watches: the objects of its own node, and what they may refer to.
 
 These caches are complete before the first object is written, so that a restart changes nothing
-that is already right. Nobody waits for the cache of layouts: a cluster may lack this kind, which
+that is already right. The cache of layouts is not waited for: a cluster may lack this kind, which
 Harvester does not have.
 """
 
@@ -36,7 +36,7 @@ T = TypeVar("T", bound=Any)
 
 
 class NodeCaches:
-    """The caches of one node's agent. Whoever makes them runs each of `waited_for`."""
+    """The caches of one node's agent. Their owner runs each of `waited_for`."""
 
     def __init__(self, client: Client, node: str, *, has_kubelet: bool) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""What simulated nodes need beside agents: kubelets, and for all of them a scheduler and KubeVirt.
+"""What simulated nodes need besides agents: kubelets, and for all of them a scheduler and KubeVirt.
 
 They reach the API server as they would on a cluster.
 """

@@ -5,7 +5,7 @@ client, so nothing that works here depends on being in the same process. What mu
 restart is in the data directory: the database, the certificate authority, the administrator's
 token, the writes to simulated hosts, and what runs on them.
 
-Whoever runs here has a name of its own, as on a cluster, and may do everything: so the webhook can
+Each part has an account of its own, as on a cluster, and may do everything: so the webhook can
 tell a person's writes from those that follow hardware. Their tokens are made for one run and are
 nowhere but in memory.
 """
@@ -76,7 +76,7 @@ class Options:
     local: bool
     port: int
     dra: bool = False
-    """Whether agents say in ResourceSlices what they hand out."""
+    """Whether agents say in ResourceSlices what they advertise."""
     vsphere: bool = False
     """Whether machines of Cluster API on vSphere are made."""
 
@@ -217,7 +217,7 @@ async def _agents(
     """
     clients = [Client(staff.config(config, AGENT)) for _ in hosts]
     managing = Client(staff.config(config, MANAGER))
-    # Nobody else can be at this database, so one that was killed is not waited for, nor need one
+    # No other process can use this database, so one that was killed is not waited for, nor need one
     # give up that a hundred simulated hosts keep from renewing.
     manager = Manager(
         managing,
@@ -257,7 +257,7 @@ async def api_server(
 ) -> AsyncIterator[serving.Serving]:
     """The API server of a data directory, with its authority and keys.
 
-    `users` are those beside the administrator, by their tokens.
+    `users` are those besides the administrator, by their tokens.
     """
     folder = serving.Folder(data.path)
     known = serving.credentials(folder)

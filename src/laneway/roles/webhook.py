@@ -83,7 +83,7 @@ class Webhook:
         The files are followed: they may change, or come late. With `client_ca`, only clients are
         answered that have a certificate of these authorities (`TlsFiles`).
         Rights are asked of `client` (SubjectAccessReview), and nothing else. For `drain_seconds`
-        after it was cancelled, a webhook is not ready but answers. `alone`: nobody else lives in
+        after it was cancelled, a webhook is not ready but answers. `alone`: nothing else runs in
         this process, so what it knows once it is ready is kept from the garbage collector.
         """
         self.ready = asyncio.Event()
@@ -137,7 +137,7 @@ class Webhook:
                 self.port,
                 tls=self._tls.context,
                 finish_seconds=FINISH_SECONDS,
-                cancels=True,  # Nobody waits for the answer any more.
+                cancels=True,  # No client waits for the answer any more.
             )
             try:
                 self.port = await stack.enter_async_context(serving)

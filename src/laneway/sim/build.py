@@ -1,7 +1,7 @@
 """Putting a server together, device by device, in the words of a dump.
 
 A built-in model and a dump of a real machine are the same thing from here on: blocks. Only what
-umockdev has no form for, files of /proc and of modules, is kept beside them.
+umockdev has no form for, files of /proc and of modules, is kept next to them.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class Consoles:
         return [path for path in self._consoles() if not self._is_dummy(path)]
 
     def _attach(self, console: str, attach: bool) -> None:
-        """Have one console driver draw; whoever does not leaves it to the other."""
+        """Have one console driver draw; one that does not leaves it to the other."""
         drawing = console if attach else None
         for path in self._consoles():
             draws = path == drawing or (drawing is None and self._is_dummy(path))

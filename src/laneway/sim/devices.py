@@ -19,7 +19,7 @@ class Devices:
         self.tree = tree
         self._emit = emit
         self.leaving: Callable[[str], None] = lambda _path: None
-        """Told of every device right before it goes."""
+        """Called with every device right before it goes."""
         self._blocks: dict[str, Block] = {}
         self._sequence = 0
         self.owners: dict[str, tuple[int, int]] = {}

@@ -2,7 +2,7 @@
 
 It can be read from one thread while another writes, as a real kernel can: every access holds one
 lock, so each sees the machine between two writes and never within one, unless a write has to wait
-for somebody. What a write or a hot-plug sets off is announced to everyone who listens, on their
+for another. What a write or a hot-plug sets off is announced to everyone who listens, on their
 own event loop.
 """
 

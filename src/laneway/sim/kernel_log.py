@@ -1,4 +1,4 @@
-"""The kernel log of a simulated host: messages from any thread to whoever reads."""
+"""The kernel log of a simulated host: messages from any thread to its readers."""
 
 from __future__ import annotations
 

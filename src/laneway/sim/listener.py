@@ -1,4 +1,4 @@
-"""Events on their way from any thread of a simulated host to whoever listens."""
+"""Events on their way from any thread of a simulated host to its listeners."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import contextlib
 from laneway.core.kernel.uevent import OVERFLOW, Uevent
 
 _MAX_PENDING = 10_000
-"""More are lost, and that some were is told, as the kernel does."""
+"""More are lost, and that some were is reported, as the kernel does."""
 
 
 class Listener:

@@ -1,7 +1,7 @@
 """The lock of a simulated host, and the kernel's own locks on its devices.
 
 Every access to the host holds the one lock, so it sees the machine between two writes. A write that
-has to wait, for whoever has a device open or for a device's lock, lets go of it: the rest of the
+has to wait, for a process with the device open or for a device's lock, releases it: the rest of the
 machine goes on meanwhile, and only what needs the same device waits too, as on a real kernel.
 """
 
@@ -38,7 +38,7 @@ class Locks:
             self._changed.wait_for(lambda: False, seconds)
 
     def notify(self) -> None:
-        """Something changed that somebody may wait for."""
+        """Something changed that may be waited for."""
         self._changed.notify_all()
 
     def wait_for_device(self, name: str) -> None:

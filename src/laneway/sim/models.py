@@ -92,7 +92,7 @@ def _plain() -> Machine:
 def _workstation() -> Machine:
     """No service processor: the consoles are drawn on a GPU with an audio function.
 
-    Beside it an NVMe disk with VFs, as QEMU has them.
+    Also an NVMe disk with VFs, as QEMU has them.
     """
     machine = chassis("Dell Inc.", "Precision 7960 Tower", _MDEV_DRIVER, service_processor=False)
     port = machine.pci(ROOT, "0000:00:03.0", parts.ROOT_PORT)

@@ -47,7 +47,7 @@ class Driver(Protocol):
         """
 
     def remove(self, path: str) -> None:
-        """Let go of a function, with all that it made for it; the `driver` link is gone already.
+        """Release a function, with all that it made for it; the `driver` link is gone already.
 
         May wait (Locks.wait, Vfio.unregister) for those who have it open.
         """
@@ -214,7 +214,7 @@ class PciCore:
         change_vfs(self, path, count, ask_driver=False)
 
     def remove(self, path: str) -> None:
-        """Take a device away with all below it; its drivers let go of it first."""
+        """Take a device away with all below it; its drivers release it first."""
         for inner in self.devices.below(path):
             if self.is_function(inner) and self.driver_of(inner):
                 self.unbind(inner)

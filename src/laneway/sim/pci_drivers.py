@@ -59,7 +59,7 @@ class PlainDrivers:
                     self._core.register(PlainDriver(name, self._core, self.natural))
 
     def natural(self, block: Block) -> str:
-        """The driver that a function gets when nobody says otherwise; empty for none."""
+        """The driver that a function gets by default; empty for none."""
         ids = identity(block)
         code = attribute(block, "class")
         return (

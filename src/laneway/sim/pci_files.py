@@ -1,4 +1,4 @@
-"""The files through which the PCI core of a simulated host is told what to do.
+"""The files through which the PCI core of a simulated host is controlled.
 
 They hold plain bytes like any attribute; that writing to one does something follows from its path,
 so a rack of hosts with thousands of functions costs no object for each of their files.

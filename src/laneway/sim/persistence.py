@@ -4,8 +4,8 @@ A log has one line of JSON per change, a write that reached a driver, a change o
 command, and first a line that names what the base was. Opening replays the changes through the same
 code that they went through the first time, which is deterministic, so the files end up identical; a
 change that ends differently shows that the base has changed. Every line is on the disk before the
-change returns. A crash can leave at most a last line without its end, which is cut off: nobody was
-told that this change had happened. Anything else that is wrong is reported, and nothing is changed.
+change returns. A crash can leave at most a last line without its end, which is cut off: that change
+had not returned. Anything else that is wrong is reported, and nothing is changed.
 
 Hot-plug is not in the log: it is the world's doing, and the next start finds the base's devices.
 """

@@ -12,7 +12,7 @@ _FIRST_FD = 3
 
 
 class Processes:
-    """The processes of a host beside process 1. Not locked: its host serialises access."""
+    """The processes of a host besides process 1. Not locked: its host serialises access."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
@@ -58,5 +58,5 @@ class Holder:
         self._release = release
 
     def release(self) -> None:
-        """End the process; whoever waits in the kernel for the device goes on."""
+        """End the process; a process that waits in the kernel for the device goes on."""
         self._release()

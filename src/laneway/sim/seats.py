@@ -1,4 +1,4 @@
-"""GPUs in other slots: how a server comes up after somebody has opened it.
+"""GPUs in other slots: how a server comes up after its cards were moved.
 
 A card that sits elsewhere has another address at the next boot and is the same card with the same
 UUID; no card has virtual functions yet. That is the base of a new host. What was done to the old

@@ -26,7 +26,7 @@ from laneway.sim.locks import Locks
 from laneway.sim.tree import Attribute, Directory, os_error
 
 RESCAN = "rescan"
-"""The lock that whoever adds or removes functions holds."""
+"""The lock that is held to add or remove functions."""
 
 _OF_DRIVERS = ("nvidia", "mdev_supported_types")
 """Directories in which a VF's driver keeps its files."""
@@ -163,7 +163,7 @@ def _disable(core: PciFunctions, path: str) -> None:
 
 
 def _bare(former: Block) -> Block:
-    """A VF as it comes from its card: no driver, and nothing that a driver told of it."""
+    """A VF as it comes from its card: no driver, and nothing that a driver reported of it."""
     attributes = {
         "driver_override": b"(null)\n",
         "enable": b"0\n",

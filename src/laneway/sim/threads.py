@@ -1,4 +1,4 @@
-"""Calls that may wait for ever, made so that nobody has to wait with them."""
+"""Calls that may wait for ever, made so that callers need not wait with them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def within(seconds: float, call: Callable[[], T]) -> T:
             outcome = None, call()
         except BaseException as error:  # noqa: BLE001 - handed to the loop, whatever it is
             outcome = error, None
-        with contextlib.suppress(RuntimeError):  # the loop has ended: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop has ended: no caller waits any more
             loop.call_soon_threadsafe(settle, *outcome)
 
     # A daemon thread: a call that never returns must not keep the process from ending.

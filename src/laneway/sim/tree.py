@@ -42,7 +42,7 @@ Node: TypeAlias = Directory | Attribute | bytes | str
 
 
 class Tree:
-    """A file system root. Not locked: whoever owns it serialises access."""
+    """A file system root. Not locked: its owner serialises access."""
 
     def __init__(self) -> None:
         self._root = Directory()

@@ -18,7 +18,7 @@ from laneway.sim.processes import Holder, Processes
 from laneway.sim.tree import Directory, os_error
 
 SHARING = frozenset({"vfio-pci", "pcieport", "pci-stub"})
-"""Drivers that leave DMA to whoever uses the group."""
+"""Drivers that leave DMA to the user of the group."""
 
 _CONTAINER = "/dev/vfio/vfio"
 _GROUP_NODE = "/dev/vfio/"
@@ -39,7 +39,7 @@ class Vfio:
         self._processes = processes
         self._locks = locks
         self._in_use = in_use
-        """Whether somebody else has a function's memory, such as the console of a boot GPU."""
+        """Whether something else has a function's memory, such as the console of a boot GPU."""
         self._offered: dict[str, int] = {}
         self._open: dict[str, int] = {}
         self._members: dict[int, set[str]] = {}
@@ -62,7 +62,7 @@ class Vfio:
         self._members.setdefault(group, set()).add(path)
 
     def unregister(self, path: str) -> None:
-        """Take the offer back: waits until nobody has the device open, then removes the node."""
+        """Withdraw the offer: wait until no process has the device open, then remove the node."""
         self._locks.wait(lambda: not self.held(path))
         group = self._offered.pop(path, None)
         if group is None:

@@ -1,1 +1,1 @@
-"""What a cluster has beside Laneway, for simulated nodes: kubelets, a scheduler, KubeVirt."""
+"""What a cluster has besides Laneway, for simulated nodes: kubelets, a scheduler, KubeVirt."""

@@ -253,14 +253,14 @@ _READY = Condition(
 
 
 async def register(client: Client, name: str) -> None:
-    """Make a node's object, where nobody has."""
+    """Make a node's object, where there is none."""
     labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
     with contextlib.suppress(AlreadyExistsError):
         await client.create(NODES, {"metadata": {"name": name, "labels": labels}})
 
 
 async def mark_silent(client: Client, running: Collection[str]) -> None:
-    """Say of every other node that nobody speaks for it, so that it gets no pods.
+    """Say of every other node that it is silent, so that it gets no pods.
 
     In a real cluster the node controller says so once the kubelet has been silent for a while.
     """

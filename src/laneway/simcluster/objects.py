@@ -75,7 +75,7 @@ def requested(pod: Pod) -> Counter[str]:
 
 
 def devices(container: Container) -> dict[str, int]:
-    """The extended resources of a container, which its kubelet hands out one by one."""
+    """The extended resources of a container, which its kubelet allocates one by one."""
     return {
         name: amount // quantity.NANO
         for name, amount in requests(container).items()

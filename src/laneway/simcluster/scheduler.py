@@ -36,7 +36,7 @@ class Scheduler:
         self._nodes = Informer(client, NODES)
         self._pods = Informer(client, PODS, indexers={"node": _node_of, "uid": _uid_of})
         self._placed: dict[str, str] = {}
-        """Pods that were bound and whose watch has not told of it yet: uid → node."""
+        """Pods that were bound and whose watch has not shown it yet: uid → node."""
 
     async def run(self) -> None:
         """Place pods until cancelled."""
@@ -84,7 +84,7 @@ class Scheduler:
         try:
             await self._client.act(PODS, meta.name, "binding", body, meta.namespace)
         except (ConflictError, NotFoundError):
-            self._placed.pop(meta.uid, None)  # it is gone, or somebody else has bound it
+            self._placed.pop(meta.uid, None)  # it is gone, or another scheduler has bound it
             return
         except BaseException:
             self._placed.pop(meta.uid, None)

@@ -53,7 +53,7 @@ class ClaimController(ActingController[C, W]):
     """Carries out the claims of one kind, on one node."""
 
     taken_back_seconds = 300.0
-    """What disturbs the node each time is tried seldom, but again: only this controller serves it."""
+    """What disturbs the node each time is tried seldom: it has no other controller."""
     claim: ClassVar[type[Any]]
     finalizer: ClassVar[str]
     device_kind: ClassVar[str]

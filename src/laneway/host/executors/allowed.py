@@ -1,7 +1,7 @@
 """What an executor agrees to run, checked before anything is started.
 
 Everything that reaches an executor was made by Laneway, so this refuses nothing in normal work. It
-is here so that a mistake elsewhere cannot become a command of somebody else's choice on the node.
+is here so that a mistake elsewhere cannot become a command of an attacker's choice on the node.
 """
 
 from __future__ import annotations

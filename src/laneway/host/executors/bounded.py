@@ -4,7 +4,7 @@ A program gets an argument vector, a session of its own, an empty input and an e
 names only the system's folders and the plain locale, so that neither our secrets nor a user's
 settings reach it. It has a time limit: then it is asked to end, then its whole process group is
 killed. What even that does not end, because it waits inside the kernel, is left behind: it is
-reaped when the kernel lets go of it and holds up nothing until then.
+reaped when the kernel releases it and delays nothing until then.
 
 Output goes through pipes that are read here and not by asyncio's streams, for two reasons: memory
 stays bounded whatever is printed, and a process that the program left running with its output open
@@ -34,7 +34,7 @@ GRACE = 2.0
 _POLL = 0.02
 _CHUNK = 64 * 1024
 _PIECES_LEFT = 16
-"""More than a pipe holds (64 KiB unless somebody enlarged it, then up to 1 MiB)."""
+"""More than a pipe holds (64 KiB unless it was enlarged, then up to 1 MiB)."""
 
 
 class Ended(NamedTuple):
@@ -116,7 +116,7 @@ async def _end(process: Process, grace: float) -> bool:
 
 
 def _runs(group: int) -> bool:
-    """Whether a process of a group does more than wait to be reaped, which nobody may ever do."""
+    """Whether a process of a group does more than wait to be reaped, which may never happen."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -153,7 +153,7 @@ class _Pipe:
         asyncio.get_running_loop().add_reader(self._reader, self._take)
 
     def rest(self) -> str:
-        """All that was printed until now, even if somebody goes on printing."""
+        """All that was printed until now, even if a process goes on printing."""
         for _ in range(_PIECES_LEFT):
             if not self._open or not self._take():
                 break

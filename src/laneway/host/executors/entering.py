@@ -1,8 +1,9 @@
 """Runs a program in a container of this node, by entering the container's namespaces.
 
-The API has no part in it: whoever sees the node's processes and is root finds the container by the
-cgroup of its processes, and util-linux' `nsenter` enters what its first process lives in. So the
-agent needs no right to run programs in pods, which could not be limited to those of its own node.
+The API has no part in it: a process that sees the node's processes and is root finds the container
+by the cgroup of its processes, and util-linux' `nsenter` enters what its first process lives in. So
+the agent needs no right to run programs in pods, which could not be limited to those of its own
+node.
 
 The number of a process can be another's a moment later. So the process is opened first, as a folder
 of /proc, which stands for this process and no other; namespaces and root are opened below it; and

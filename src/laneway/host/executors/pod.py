@@ -6,7 +6,7 @@ DaemonSet of such pods, on this node, Ready and not being deleted. What is remem
 driver is installed, a program is there) is bound to its uid and to the start of its container, so
 nothing is ever known of a pod but by asking that very one.
 
-A program runs as root of the node, from files that the pod brings. Whoever may make pods in the
+A program runs as root of the node, from files that the pod brings. A user who may make pods in the
 namespace could label one of their own, and name any owner; so the container must be privileged,
 which it takes as many rights to make as can be gained by it.
 
@@ -14,8 +14,9 @@ Ready means that the driver is usable only where the container has a readiness p
 toolkit's has none. There the toolkit's own marker is checked too: its start script takes the
 marker away first, and puts it back when the driver is installed and its services run.
 
-Errors tell apart what matters to whoever might try again: with ENOENT, EACCES and EHOSTUNREACH
-nothing was started; with EIO and ETIMEDOUT something was, and whether it did its work is unknown.
+Errors distinguish what matters to a caller that might try again: with ENOENT, EACCES and
+EHOSTUNREACH nothing was started; with EIO and ETIMEDOUT something was, and whether it did its work
+is unknown.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The command lines of `nvidia-smi` that Laneway uses, and what its answers mean.
 
 The program prints for people, and what it prints differs a little between releases: borders, blank
-columns, more rows. So what nobody looks for is passed over. But an answer without its heading, or a
+columns, more rows. So what is not needed is passed over. But an answer without its heading, or a
 row in it that should tell something and has another form, is not "no": it raises UnreadableError
 with that line. GPUs are always named by their PCI address;
 indexes change when a card is given to a virtual machine.
@@ -169,7 +169,7 @@ def _report(text: str) -> Iterator[str]:
 
 
 def parse_profiles(profiles: str, placements: str) -> tuple[GpuInstanceProfile, ...]:
-    """GPU instance profiles from both lists; one whose placements are not told has none."""
+    """GPU instance profiles from both lists; one whose placements are not listed has none."""
     spots = _placements(placements)
     found: dict[int, GpuInstanceProfile] = {}
     above: list[str] = []

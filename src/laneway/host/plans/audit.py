@@ -1,7 +1,7 @@
 """The audit record: every write to hardware, who had it made and why, before, after, outcome.
 
-It is only ever added to, a line of JSON a step, and is rotated by nobody, so that what happened to
-a device can be told years later. Lines of steps are not waited for on their way to the disk one
+It is only ever added to, a line of JSON a step, and is never rotated, so that what happened to
+a device is known years later. Lines of steps are not waited for on their way to the disk one
 by one, but all are there when the line that closes their plan is.
 """
 

@@ -99,7 +99,7 @@ def read(path: str, kind: type[T]) -> T | None:
 
 
 def salvaged(path: str, kind: type[T], nothing: T) -> T:
-    """What of a damaged file still makes sense, for somebody who only looks."""
+    """What of a damaged file still makes sense, for a caller that only reads."""
     try:
         with open(path, "rb") as file:
             return msgspec.json.decode(file.read(), type=kind)

@@ -1,4 +1,4 @@
-"""Who would be hurt by a step: asked right before it, and answered by what is open now.
+"""Which users a step would affect: asked right before it, and answered by what is open now.
 
 A plan was made from an older look, and virtual machines start at any time. To take a device from
 its user waits in the kernel for as long as that user likes, in the case of virtual functions with
@@ -48,13 +48,13 @@ from laneway.host.plans.operations.sriov import vf_links
 
 
 async def affected_holders(hardware: Hardware, step: Step) -> DeviceHeld | None:
-    """Why a step must not be done now; None when nobody uses what it takes away."""
+    """Why a step must not be done now; None when nothing uses what it takes away."""
     # Looking through all processes of a node takes a while.
     return _held(step, await asyncio.to_thread(_users, hardware, step))
 
 
 async def awaited_holders(hardware: Hardware, step: Step) -> DeviceHeld | None:
-    """Whom the kernel still waits for where hardware shows a step as done; None for nobody.
+    """Whom the kernel still waits for where hardware shows a step as done; None for no one.
 
     What is being removed is gone from sight before it is gone.
     """
@@ -139,7 +139,7 @@ def _users(hardware: Hardware, step: Step) -> list[Holder]:
         # The driver itself refuses it while any vGPU exists, and nothing else knows of it.
         case SetMixedSize():
             return []
-        # The kernel alone draws on them; whoever looks at the display is warned by the plan.
+        # The kernel alone draws on them; a user at the display is warned by the plan.
         case SetConsole() | SetFramebuffer():
             return []
         case _:

@@ -5,8 +5,8 @@ node before it is given away, and the name of a vGPU type before a card may be f
 be forgotten is read from hardware once a plan has ended, however it ended, so that no way out of a
 plan can be missed.
 
-A plan that was given up may still take effect: the kernel lets the function go when nobody holds it
-any more. So what was taken and has neither driver nor reservation is not as it was.
+A plan that was given up may still take effect: the kernel releases the function when no process
+holds it any more. So what was taken and has neither driver nor reservation is not as it was.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ async def _is_back(hardware: Hardware, function: PciAddress, plan: Plan) -> bool
     if (await override_state(hardware, free)).state is not State.AFTER:
         return False
     if not _is_taken(function, plan):
-        return True  # Where no driver took it when it was given back, that is how it stays.
+        return True  # Where no driver took it when it was released, that is how it stays.
     return bool(driver_of(hardware, function)) or not hardware.state.originals.get(function)
 
 

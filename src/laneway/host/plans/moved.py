@@ -17,7 +17,7 @@ from laneway.host.plans.state import StateFolder
 
 
 def read(state: StateFolder) -> Renumbering | None:
-    """What was begun, None when nothing was. Raises StateError when that cannot be told."""
+    """What was begun, None when nothing was. Raises StateError when that is not known."""
     return files.read(_path(state), Renumbering)
 
 

@@ -1,4 +1,4 @@
-"""What becomes of plans and of their steps, as it is told to those who had them carried out."""
+"""What becomes of plans and of their steps, as it is reported to their callers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Phase = Literal["doing", "done", "undoing", "undone", "failed"]
 
 
 class Progress(NamedTuple):
-    """How far a plan is, told before and after each of its steps."""
+    """How far a plan is, reported before and after each of its steps."""
 
     step: Step
     number: int
@@ -24,14 +24,14 @@ class Progress(NamedTuple):
     total: int
     phase: Phase
     note: str = ""
-    """What somebody must know of a step that is done all the same."""
+    """What the user must know of a step that is done all the same."""
 
 
 Report = Callable[[Progress], None]
 
 
 def ignore(_progress: Progress) -> None:
-    """Nobody wants to know."""
+    """Without effect."""
 
 
 class StepError(Exception):

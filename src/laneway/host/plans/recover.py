@@ -3,7 +3,7 @@
 The journal says what was meant and how far it had come, hardware says what of it is so; the rest
 is done as if nothing had happened. A recovery that is killed itself leaves the same journal, a
 little longer, and is recovered in its turn. Two things are left alone: what an earlier boot of the
-node was about, because hardware has forgotten it, and devices that somebody else has changed since.
+node was about, because hardware has forgotten it, and devices that were changed since.
 """
 
 from __future__ import annotations

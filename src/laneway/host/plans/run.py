@@ -91,7 +91,7 @@ class Run:
         self._behind = False
         """Whether hardware has gone on and the journal does not say so."""
         self._kept: dict[str, str] = {}
-        """Devices that are not undone any further, and why: somebody uses them."""
+        """Devices that are not undone any further, and why: they are in use."""
         self._hardware = hardware
         self._plan = plan
         self._journal = journal
@@ -112,7 +112,7 @@ class Run:
     # -------------------------------------------------------------------------------------- forward
 
     async def do(self, index: int, step: Step) -> None:
-        """Do a step that nobody has begun. Raises StepNotDone."""
+        """Do a step that was not begun. Raises StepNotDone."""
         operation = operation_of(step)
         with failures():
             seen = await self._look(step, STEADY)
@@ -248,7 +248,7 @@ class Run:
         await self._close("closed", begun.error)
 
     async def leave(self, index: int, failure: StepNotDone) -> None:
-        """Somebody else has been at the devices: they are left as they were found."""
+        """The devices were changed by something else: they are left as they were found."""
         self._say("failed", self._plan.steps[index], error=failure.error)
         for own in reversed(self._own):
             await self._undo(own, self.done[own])
@@ -307,7 +307,7 @@ class Run:
 
     def _reverse(self, step: Step) -> Step | None:
         if isinstance(step, Probe) and not step.driver:
-            # Nobody named the driver: it is the one that took the function.
+            # The driver was not named: it is the one that took the function.
             with contextlib.suppress(OSError):
                 driver = driver_of(self._hardware, step.function)
                 return Unbind(step.function, driver) if driver else None
@@ -316,7 +316,7 @@ class Run:
     async def _take_back(self, reverse: Step, *, even_if_other: bool) -> _TakenBack:
         """Take a step back by the step that does so.
 
-        Once somebody has a device, or a write to it waits in the kernel, the rest is left too.
+        Once a device is in use, or a write to it waits in the kernel, the rest is left too.
         """
         device = subject(reverse)
         if device in self._kept:

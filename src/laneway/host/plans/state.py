@@ -1,7 +1,7 @@
 """The folder in which Laneway remembers, on the node itself, what it does to hardware.
 
 It holds the journal of every plan that is not finished, the audit record, and what must be known
-to give devices back. Hardware forgets at a reboot what Laneway did to it, so what is remembered
+to release devices. Hardware forgets at a reboot what Laneway did to it, so what is remembered
 of devices belongs to one boot and counts for nothing in the next. One process at a time changes a
 node; several plans of that process, of different devices, may run side by side.
 """
@@ -151,7 +151,7 @@ class StateFolder:
     def interrupted(self) -> list[str]:
         """Journals that no running plan of this process writes, oldest first.
 
-        Raises StateError when that cannot be told.
+        Raises StateError when that is not known.
         """
         try:
             names = sorted(os.listdir(self.path))
@@ -245,7 +245,7 @@ class StateFolder:
         return memory.booted and str(card) not in memory.settled
 
     def settle(self, card: PciAddress) -> None:
-        """Note that a card is as desired: what is different later was changed by somebody."""
+        """Note that a card is as desired: what is different later was changed by something else."""
         memory = self._memory()
         if str(card) not in memory.settled:
             memory.settled.append(str(card))
@@ -253,7 +253,7 @@ class StateFolder:
 
     @property
     def claimed(self) -> tuple[str, ...]:
-        """Functions and USB ports that were taken for claims, and not for somebody at the node."""
+        """Functions and USB ports that were taken for claims, and not by hand at the node."""
         return tuple(self._memory().claimed)
 
     def claim(self, devices: Iterable[str]) -> None:
@@ -271,7 +271,7 @@ class StateFolder:
             self._store(memory)
 
     def quarantine(self, function: PciAddress, error: str) -> None:
-        """Nobody gets the function any more."""
+        """The function is not allocated any more."""
         memory = self._memory()
         memory.quarantined[str(function)] = error
         self._store(memory)
@@ -305,7 +305,7 @@ def open_state(path: str, host: Host) -> StateFolder:
 
 
 def _check_private(path: str) -> None:
-    """A plan that somebody else could leave here would be carried out with our rights."""
+    """A plan that another user could leave here would be carried out with our rights."""
     found = os.stat(path)
     if found.st_uid not in (0, os.geteuid()) or found.st_mode & stat.S_IWOTH:
         raise OSError(

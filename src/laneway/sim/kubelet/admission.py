@@ -1,7 +1,7 @@
 """Choosing devices for a container, in the order in which a kubelet considers and refuses.
 
 Without a topology policy: what the plugin prefers of the free and healthy ones, then any. A real
-kubelet iterates over sets of Go, in another order each time, so nobody may rely on any.
+kubelet iterates over sets of Go, in another order each time, so no code may rely on any.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def free(
     """What a container may be given of a resource; empty when what it had before serves.
 
     Raises UnavailableError. A kubelet that never heard of a resource would start the container
-    without it; here that is refused like a resource that nobody offers any more.
+    without it; here that is refused like a resource that is not offered any more.
     """
     if had is not None and len(had) != count:
         raise UnavailableError(

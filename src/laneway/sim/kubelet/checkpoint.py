@@ -41,7 +41,7 @@ class Checkpoint(msgspec.Struct, kw_only=True):
 
 
 def load(folder: str) -> Checkpoint:
-    """Nothing where there is none; a broken one is told and given up, as kubelets do."""
+    """Nothing where there is none; a broken one is reported and given up, as kubelets do."""
     try:
         with open(os.path.join(folder, FILE), "rb") as file:
             return msgspec.json.decode(file.read(), type=Checkpoint)

@@ -24,7 +24,7 @@ class Devices:
         self._unhealthy[resource] = devices.keys() - self.healthy[resource]
 
     def disconnected(self, resource: str) -> None:
-        """Nobody vouches for them any more."""
+        """No plugin reports them any more."""
         self._unhealthy.setdefault(resource, set()).update(self.healthy.pop(resource, ()))
         self.healthy[resource] = set()
 

@@ -1,6 +1,6 @@
 """The kubelet's device manager: who offers what, and which container has which device.
 
-It remembers who has what, and forgets who offers what, when it restarts. Of kubelets' habits that
+It remembers allocations, and forgets plugins, when it restarts. Of kubelets' habits that
 a plugin must cope with it has these:
 - It calls a plugin back while that registers; one that does not listen yet is refused.
 - When any stream of a resource ends, whatever plugin is registered for it then is dropped, even

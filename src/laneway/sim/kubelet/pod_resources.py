@@ -1,4 +1,4 @@
-"""Who has what, as kubelets tell it at `pod-resources/kubelet.sock`."""
+"""Allocations, as kubelets report them at `pod-resources/kubelet.sock`."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class PodRequest(msgspec.Struct, frozen=True, kw_only=True):
     containers: Mapping[str, Mapping[str, int]]
     """Limits of extended resources, by container and resource, in the order of the containers."""
     running: bool = False
-    """Its containers run already: what a kubelet finds that started again beside them."""
+    """Its containers run already: what a kubelet finds that restarted while they ran."""
 
 
 class DeviceNode(msgspec.Struct, frozen=True):

@@ -145,7 +145,7 @@ class Card:
         self._update()
 
     def rebound(self) -> None:
-        """The driver let go of the GPU and took it again: only MIG mode itself outlasts that."""
+        """The driver released the GPU and took it again: only MIG mode itself outlasts that."""
         self.mixed = False
         self.instances.clear()
         self._update()
@@ -241,7 +241,7 @@ class Card:
 
 
 def _room(kind: CardType, there: Iterable[Vgpu], *, mixed: bool) -> Iterator[int | None]:
-    """Where one more vGPU of the type fits beside others; lowest first, None for `anywhere`."""
+    """Where one more vGPU of the type fits with others; lowest first, None for `anywhere`."""
     there = tuple(there)
     sizes = {one.kind.framebuffer_mib for one in there}
     if not mixed and (len(there) >= kind.maximum or not sizes <= {kind.framebuffer_mib}):

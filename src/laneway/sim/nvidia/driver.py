@@ -1,7 +1,7 @@
 """NVIDIA's vGPU driver on a simulated host: a GPU with its VFs is one card.
 
 A VF offers vGPUs from the moment that the driver has it, through the framework that its GPU was
-captured with or, when that shows nothing, that the driver's release uses; letting go of a VF
+captured with or, when that shows nothing, that the driver's release uses; to release a VF
 destroys its vGPU, and of a GPU its instances. What a card is, which types it has and whether it is
 in MIG mode outlasts all of this: it is the hardware's.
 """
@@ -88,7 +88,7 @@ class NvidiaDriver:
             self._mdevs.offer(card, block.path)
 
     def remove(self, path: str) -> None:
-        """Let go of a function; waits for a VM that has its vGPU open."""
+        """Release a function; waits for a VM that has its vGPU open."""
         physical = self._physical.pop(path, None)
         if physical is None:
             # As the rig's driver: VFs do not outlive it, and neither does what they carry.

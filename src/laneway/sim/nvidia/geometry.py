@@ -78,7 +78,7 @@ class Geometry(msgspec.Struct, frozen=True):
         return tuple(s for s in profile.starts if not taken & _units([(profile, s)]))
 
     def choose(self, profile: Profile, existing: Iterable[Placement]) -> int | None:
-        """Where the driver puts an instance when it is not told where."""
+        """Where the driver puts an instance when no placement is given."""
         existing = tuple(existing)
         taken = _units(existing)
         possible = [

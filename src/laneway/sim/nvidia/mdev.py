@@ -66,7 +66,7 @@ class Mdevs:
             self._finish(card, path, int(number))
 
     def remove(self, card: Card, path: str) -> None:
-        """Remove a mediated device: it leaves the bus at once, and all else when nobody has it."""
+        """Remove a mediated device; it leaves the bus at once, all else when no process has it."""
         home, _, uuid = path.rpartition("/")
         self._tree.discard(f"/sys/bus/mdev/devices/{uuid}")
         self._tree.discard(f"/sys{path}/remove")

@@ -1,4 +1,4 @@
-"""What these controllers know of the cluster, and who is told when some of it changes."""
+"""What these controllers know of the cluster, and their listeners."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from laneway.simcluster.objects import NODES
 
 
 class Caches:
-    """A cache of each kind. Whoever owns them runs them."""
+    """A cache of each kind. Their owner runs them."""
 
     def __init__(self, client: Client) -> None:
         self.clusters = Informer(client, CLUSTERS)
@@ -38,7 +38,7 @@ class Caches:
         self.nodes = Informer(
             client, NODES, indexers={"provider": lambda node: [node.spec.provider_id]}
         )
-        # Nobody waits for these: without Laneway's kinds there are none.
+        # These are not waited for: without Laneway's kinds there are none.
         self.hosts: Informer[VSphereHost] = Informer(
             client, served(VSphereHost), indexers={"name": lambda host: [host.status.host]}
         )

@@ -35,8 +35,8 @@ class _Controller(Protocol):
 class ClusterApi:
     """The stand-in. Run `run` in a task; the kinds are to be on the server (see `install`).
 
-    It decides about machines by lists of its own besides its caches, so it needs a client of its
-    own; pods are placed by whatever schedules the cluster's.
+    It decides about machines by lists of its own in addition to its caches, so it needs a client of
+    its own; pods are placed by whatever schedules the cluster's.
     """
 
     def __init__(self, client: Client, kubeconfig: Callable[[], bytes]) -> None:
@@ -68,7 +68,7 @@ class ClusterApi:
 
 
 def _again(controller: _Controller) -> Reconcile[Key]:
-    """Look again at what somebody else has just changed: that is no failure."""
+    """Look again at what another client has just changed: that is no failure."""
 
     async def reconcile(key: Key) -> Retry | None:
         try:

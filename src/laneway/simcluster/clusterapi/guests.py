@@ -60,7 +60,7 @@ class GuestController:
             self.queue.add(Key(vm.metadata.namespace, name))
 
     def _host_changed(self, old: VSphereHost | None, _new: VSphereHost | None) -> None:
-        if old is None:  # what a host has rarely changes, but it may be told late
+        if old is None:  # what a host has rarely changes, but it may be reported late
             for machine in self._caches.vsphere_machines.store:
                 self.queue.add(key_of(machine))
 
@@ -73,7 +73,7 @@ class GuestController:
         infra = self._caches.vsphere_machines.store.get(key.name, key.namespace)
         node = self._caches.nodes.store.get(key.name)
         if node is not None and not (is_guest(node) and _namespace(node) == key.namespace):
-            return  # somebody else's of the same name
+            return  # another's of the same name
         if infra is None:
             if node is not None:
                 await remove(self._client, NODES, node.metadata)
@@ -124,7 +124,7 @@ def resources(
     vms: Sequence[Vm] = (),
     host_of: Callable[[str], VSphereHost | None] = lambda _: None,
 ) -> Mapping[str, str]:
-    """What a machine's node has to give; the devices are told by its VM, where there is one."""
+    """What a machine's node has to give; the devices are those of its VM, where there is one."""
     telling: Sequence[Vm | Infra] = vms or [infra]
     seats = [seat for one in telling for seat in one.status.pci_devices]
     gpus = sum(_gpus(seat, host_of(seat.host)) for seat in seats if seat.state in _ATTACHED)

@@ -109,7 +109,7 @@ class MachineController:
         return ""
 
     async def _own(self, machine: Machine, infra: Infra) -> None:
-        """Take a VSphereMachine that somebody else made for this Machine."""
+        """Take a VSphereMachine that another client made for this Machine."""
         meta = infra.metadata
         body = {
             "labels": {LABEL_CLUSTER: machine.spec.cluster_name},

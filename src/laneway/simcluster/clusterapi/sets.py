@@ -1,4 +1,4 @@
-"""MachineSets: as many Machines as desired for, and what is told of them."""
+"""MachineSets: as many Machines as desired, and their status."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class SetController:
             await remove(self._client, MACHINES, one.metadata)
 
     async def _tell(self, found: MachineSet, machines: Sequence[Machine]) -> None:
-        """Machines on their way out are told of as well: they hold what they have."""
+        """Machines on their way out are counted as well: they hold what they have."""
         ready = sum(is_ready(one) for one in machines if not one.metadata.deletion_timestamp)
         labels = found.spec.selector.match_labels
         await write_status(
@@ -100,7 +100,7 @@ def is_ready(machine: Machine) -> bool:
 
 
 def to_delete(machines: Sequence[Machine], count: int, order: str) -> list[Machine]:
-    """Which machines go: those that somebody marked, then those that do not work, then by age."""
+    """Which machines go: the marked ones, then those that do not work, then by age."""
 
     def rank(one: Machine) -> tuple[bool, bool]:
         return ANNOTATION_DELETE not in one.metadata.annotations, is_ready(one)

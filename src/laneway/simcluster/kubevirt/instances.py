@@ -44,7 +44,7 @@ from laneway.simcluster.objects import ENDED
 from laneway.simcluster.runtime import Runtime
 
 _AGAIN = 5.0
-"""Seconds until a pod that nobody took is tried again."""
+"""Seconds until a pod that no node took is tried again."""
 _GUEST_NOT_RUNNING = "Guest VM is not reported as running"
 
 

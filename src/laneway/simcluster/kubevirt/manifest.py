@@ -34,7 +34,7 @@ def hostname(instance: Instance) -> str:
 
 
 def refused(instance: Instance, permitted: PermittedHostDevices | None) -> str:
-    """Which devices of an instance nobody may have, in KubeVirt's words; empty: none."""
+    """Which devices of an instance are not permitted, in KubeVirt's words; empty: none."""
     if permitted is None:
         return ""
     known = {

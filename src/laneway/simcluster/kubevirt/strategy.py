@@ -9,7 +9,7 @@ from laneway.simcluster.kubevirt.objects import FINAL, Instance, Vm
 
 
 class Strategy:
-    """KubeVirt's names of those that decide about a start; with Manual nobody starts it here."""
+    """KubeVirt's names of those that decide about a start; with Manual it is not started here."""
 
     ALWAYS = "Always"
     RERUN = "RerunOnFailure"

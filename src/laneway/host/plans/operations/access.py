@@ -1,8 +1,8 @@
 """Reads and writes of sysfs as operations make them.
 
-A write may wait in the kernel for as long as somebody holds the device. A plan waits for it for a
+A write may wait in the kernel for as long as a process holds the device. A plan waits for it for a
 limited time only; the write itself is left to end when it can, and until it has, nothing more is
-written to its device, for the kernel would have two orders and nobody could tell what became of
+written to its device, for the kernel would have two orders and it would not be known what became of
 either. The mark is gone with this process; then the users of the device tell.
 """
 
@@ -24,7 +24,7 @@ from laneway.host.port import Host
 log = logging.getLogger(__name__)
 
 _LEFT_BEHIND_SECONDS = 7 * 86_400.0
-"""After this nobody waits any more for a write that was left behind, not even to take its mark."""
+"""After this a write that was left behind is not waited for any more, not even for its mark."""
 
 _waiting: WeakKeyDictionary[Host, dict[str, asyncio.Task[None]]] = WeakKeyDictionary()
 """Writes that have not come back from the kernel, by device."""

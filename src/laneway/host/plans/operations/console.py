@@ -1,4 +1,4 @@
-"""Virtual consoles and firmware's framebuffer, which use the boot display besides its driver."""
+"""Virtual consoles and firmware's framebuffer, which also use the boot display."""
 
 from __future__ import annotations
 

@@ -19,11 +19,11 @@ class State(enum.Enum):
     BEFORE = "before"
     """As the step expects it before it is done."""
     AFTER = "after"
-    """As the step promises it."""
+    """As the step is to leave it."""
     EITHER = "either"
     """The step leaves no trace that could tell; to do it twice does no harm."""
     OTHER = "other"
-    """Neither: half way, or somebody else has been there, or the device is gone."""
+    """Neither: half way, or something else has changed it, or the device is gone."""
 
 
 class Seen(NamedTuple):
