@@ -132,7 +132,10 @@ def drawn(seed: int, count: int) -> list[Fault]:
         if not (choices := possible(code)):
             continue
         name, place = luck.choice(choices)
-        wrong = mutate_code(code, get_operator(name)(), place)
+        try:
+            wrong = mutate_code(code, get_operator(name)(), place)
+        except AttributeError:  # of `except (a.B, C)` Cosmic Ray can replace only C
+            continue
         if wrong is None or len(lines := list(changed(code, wrong))) != 1:
             continue
         [(line, old, new)] = lines
