@@ -1,12 +1,12 @@
-"""Whether tests notice a wrong line: makes one-line faults and runs the nearest tests on each.
+"""Whether tests notice a wrong line: makes one-line faults and runs the tests that pass each.
 
 Cosmic Ray makes the faults: comparisons, conditions and loops that are turned around, `and` for
 `or`, exceptions that are let through. A module is drawn by its size, then one of the faults that it
-can have. The nearest tests are those that import the module; where none does, what imports what
-imports it. The seed decides on everything: a run can be repeated, and one fault of it alone.
+can have. The seed decides on everything: a run can be repeated, and one fault of it alone. All
+tests run once without a fault, to see which pass its place; of those the nearest are run with it.
 
-A fault is caught when a test fails that passes without it. Each runs on a copy of the sources, so a
-checkout can be worked on meanwhile.
+A fault is caught when a test fails that succeeds without it. Each runs on a copy of the sources, so
+they can be worked on meanwhile.
 """
 
 from __future__ import annotations
@@ -24,36 +24,25 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
 
 sys.path.insert(0, str(Path(__file__).parent))
-from nearest import Nearest
+from reached import RECORD, Reached, marked
 
-SOURCES = ("src/laneway",)
+SOURCE = Path("src/laneway")
+TESTS = ("tests/unit", "tests/contract", "tests/scenario")
 LEFT_OUT = re.compile(
     r"_pb2|_grpc\.py|/sim/|/simcluster/|/laneway/api/|/apiserver/|__init__|__main__"
 )
 """What stands for hardware and Kubernetes, what is generated, and what has nothing but data."""
 
+COMPARISONS = "Eq_NotEq NotEq_Eq Is_IsNot IsNot_Is Lt_LtE LtE_Lt Gt_GtE GtE_Gt Lt_GtE GtE_Lt"
 OPERATORS = [
-    *(
-        f"core/ReplaceComparisonOperator_{before}_{after}"
-        for before, after in [
-            ("Eq", "NotEq"),
-            ("NotEq", "Eq"),
-            ("Is", "IsNot"),
-            ("IsNot", "Is"),
-            ("Lt", "LtE"),
-            ("LtE", "Lt"),
-            ("Gt", "GtE"),
-            ("GtE", "Gt"),
-            ("Lt", "GtE"),
-            ("GtE", "Lt"),
-        ]
-    ),
+    *(f"core/ReplaceComparisonOperator_{pair}" for pair in COMPARISONS.split()),
     "core/ReplaceAndWithOr",
     "core/ReplaceOrWithAnd",
     "core/ReplaceTrueWithFalse",
@@ -84,9 +73,8 @@ class Fault:
     """The whole module with it."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What the nearest tests make of a fault."""
+class Verdict(NamedTuple):
+    """What tests make of a fault."""
 
     caught: bool
     by: str
@@ -94,8 +82,7 @@ class Verdict:
 
 
 def modules() -> list[Path]:
-    found = [path for source in SOURCES for path in sorted(Path(source).rglob("*.py"))]
-    return [path for path in found if not LEFT_OUT.search(str(path))]
+    return [path for path in sorted(SOURCE.rglob("*.py")) if not LEFT_OUT.search(str(path))]
 
 
 def possible(code: str) -> list[tuple[str, int]]:
@@ -151,61 +138,59 @@ def drawn(seed: int, count: int) -> list[Fault]:
     return faults
 
 
-class Bench:
-    """Runs tests on a copy of the sources, with a fault or without."""
+def reached(faults: list[Fault], tests: list[str], folder: Path) -> Reached:
+    """Run all tests without a fault, with its place marked."""
+    shutil.copytree(SOURCE, folder / SOURCE)
+    for module in {fault.module for fault in faults}:
+        places = [(fault.number, fault.line) for fault in faults if fault.module == module]
+        code = marked(Path(module).read_text("utf-8"), places)
+        (folder / module).write_text(code, encoding="utf-8")
+    (folder / "record").touch()
+    options = ("-n", "auto", "--maxprocesses", "8", "--dist", "loadfile", "-p", "reached")
+    pytest(folder, *options, *tests, record=str(folder / "record"))
+    return Reached(folder / "record")
 
-    def __init__(self, python: str, folder: Path, nearest: Nearest) -> None:
-        self._python = python
-        self._folder = folder
-        self._nearest = nearest
 
-    def judge(self, fault: Fault) -> Verdict:
-        began = time.monotonic()
-        tests = self._nearest.of(fault.module, fault.line)
-        if not tests:
-            return Verdict(False, "no test imports it", 0)
-        sources = self._folder / f"fault-{fault.number}"
-        for source in SOURCES:
-            shutil.copytree(Path(source).parent, sources / Path(source).parent, dirs_exist_ok=True)
-        (sources / fault.module).write_text(fault.code, encoding="utf-8")
-        sound = Path(fault.module).read_text("utf-8")
-        caught, by, failing = False, "", []
-        for _ in range(MOST_FAILING):
-            (sources / fault.module).write_text(fault.code, encoding="utf-8")
-            status, by = self._run(sources, tests, failing)
-            if not status:
-                break
-            (sources / fault.module).write_text(sound, encoding="utf-8")
-            caught = not self._run(sources, ["--last-failed", *tests], failing)[0]
-            if caught or "::" not in by:
-                break
-            failing.append(by)  # it fails without the fault as well
-        shutil.rmtree(sources)
-        return Verdict(caught, by, time.monotonic() - began)
+def judge(fault: Fault, tests: list[str], folder: Path) -> Verdict:
+    """Run a fault's tests with it, and those that fail without it."""
+    began = time.monotonic()
+    if not tests:
+        return Verdict(False, "no test passes it", 0)
+    shutil.copytree(SOURCE, folder / SOURCE)
+    options = ["-x", "-n", "0", "--timeout", "60", "-o", f"cache_dir={folder / 'cache'}"]
+    sound, caught, by = Path(fault.module).read_text("utf-8"), False, ""
+    for _ in range(MOST_FAILING):
+        (folder / fault.module).write_text(fault.code, encoding="utf-8")
+        status, by = pytest(folder, *options, *tests)
+        if not status:
+            break
+        (folder / fault.module).write_text(sound, encoding="utf-8")
+        caught = not pytest(folder, "--last-failed", *options, *tests)[0]
+        if caught or "::" not in by:
+            break
+        options += ["--deselect", by]  # it fails without the fault as well
+    shutil.rmtree(folder)
+    return Verdict(caught, by, time.monotonic() - began)
 
-    def _run(self, sources: Path, tests: list[str], without: list[str]) -> tuple[int, str]:
-        """The exit status, and the test that failed or how many files did not."""
-        copies = [sources / Path(source).parent for source in SOURCES]
-        paths = os.pathsep.join(map(str, [*copies, *Path.cwd().glob("packages/*/src")]))
-        options = ["-q", "-x", "-n", "0", "--timeout", "60", "--tb=no", "-m", "not slow"]
-        options += ["-o", f"cache_dir={sources / 'cache'}"]
-        options += [option for test in without for option in ("--deselect", test)]
-        try:
-            done = subprocess.run(
-                [self._python, "-m", "pytest", *options, *tests],
-                env=os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": ""},
-                capture_output=True,
-                check=False,
-                text=True,
-                timeout=SECONDS,
-            )
-        except subprocess.TimeoutExpired:
-            return 1, f"not done after {SECONDS} s"
-        if done.returncode == 0:
-            return 0, f"{len(tests)} files"
-        failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
-        said = (done.stdout + done.stderr).strip().splitlines() or ["nothing said"]
-        return done.returncode, failed[1] if failed else said[-1][:100]
+
+def pytest(folder: Path, *options: str, record: str = "") -> tuple[int, str]:
+    """Run it on the sources in a folder. The exit status, and what failed or how it ended."""
+    paths = [folder / SOURCE.parent, *Path.cwd().glob("packages/*/src"), Path(__file__).parent]
+    variables = {"PYTHONPATH": os.pathsep.join(map(str, paths)), RECORD: record}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "--tb=no", "-m", "not slow", *options],
+            env=os.environ | variables | {"PYTHONDONTWRITEBYTECODE": ""},
+            capture_output=True,
+            check=False,
+            text=True,
+            timeout=None if record else SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return 1, f"not done after {SECONDS} s"
+    failed = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+    said = (done.stdout + done.stderr).strip().splitlines() or ["nothing said"]
+    return done.returncode, failed[1] if failed else said[-1][:100]
 
 
 def main() -> int:
@@ -213,34 +198,35 @@ def main() -> int:
     arguments.add_argument("--count", type=int, default=40, help="how many faults")
     arguments.add_argument("--seed", type=int, default=16)
     arguments.add_argument("--only", type=int, nargs="+", help="faults of the run, by number")
+    arguments.add_argument("--tests", nargs="+", default=TESTS, help="where the tests are")
     arguments.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     arguments.add_argument("--list", action="store_true", help="show the faults, run nothing")
-    arguments.add_argument("--python", default=sys.executable, help="what runs the tests")
     asked = arguments.parse_args()
     faults = drawn(asked.seed, asked.count)
     faults = [one for one in faults if not asked.only or one.number in asked.only]
-    nearest = Nearest(SOURCES, ("tests/unit", "tests/contract", "tests/scenario"))
     print(f"{len(faults)} faults, seed {asked.seed}", flush=True)
     if asked.list:
         for fault in faults:
-            print(row(fault, f"{len(nearest.of(fault.module, fault.line))} test files"))
+            print(row(fault))
         return 0
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(asked.jobs) as workers:
-        bench = Bench(asked.python, Path(folder), nearest)
+    with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(asked.jobs) as workers:
+        record = reached(faults, asked.tests, Path(place, "marked"))
+        tests = [record.by(fault.number, fault.module, fault.before) for fault in faults]
+        folders = [Path(place, str(fault.number)) for fault in faults]
         verdicts = []
-        for fault, verdict in zip(faults, workers.map(bench.judge, faults), strict=True):
+        for fault, verdict in zip(faults, workers.map(judge, faults, tests, folders), strict=True):
             verdicts.append(verdict)
             word = "caught  " if verdict.caught else "SURVIVED"
-            print(row(fault, f"{word} {verdict.seconds:4.0f} s  {verdict.by}"), flush=True)
+            outcome = f"     {word} {verdict.seconds:4.0f} s  {verdict.by}"
+            print(row(fault), outcome, sep="\n", flush=True)
     caught = sum(verdict.caught for verdict in verdicts)
     print(f"{caught} of {len(verdicts)} caught")
     return 0
 
 
-def row(fault: Fault, outcome: str) -> str:
+def row(fault: Fault) -> str:
     place = f"{fault.module.removeprefix('src/')}:{fault.line}"
-    lines = (f"{fault.number:3}  {place}", f"       - {fault.before}", f"       + {fault.after}")
-    return "\n".join((*lines, f"     {outcome}"))
+    return f"{fault.number:3}  {place}\n       - {fault.before}\n       + {fault.after}"
 
 
 if __name__ == "__main__":
