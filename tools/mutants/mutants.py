@@ -165,8 +165,9 @@ def judge(fault: Fault, tests: list[str], folder: Path) -> Verdict:
         if not status:
             break
         (folder / fault.module).write_text(sound, encoding="utf-8")
-        caught = not pytest(folder, "--last-failed", *options, *tests)[0]
-        if caught or "::" not in by:
+        named = "::" in by
+        caught = not pytest(folder, *options, *([by] if named else tests))[0]
+        if caught or not named:
             break
         options += ["--deselect", by]  # it fails without the fault as well
     shutil.rmtree(folder)
