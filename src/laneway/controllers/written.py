@@ -39,9 +39,8 @@ class Written:
     def lag(self, name: str, cached: ObjectMeta | None) -> float:
         """For how many seconds the cache should be given time; 0 when it is to be believed."""
         version, until = self._writes.get(name, (0, 0.0))
-        left = until - self._clock()
-        if left > 0 and (cached is None or _number(cached) < version):
-            return left
+        if cached is None or _number(cached) < version:
+            return max(0.0, until - self._clock())
         self.forget(name)
         return 0.0
 

@@ -6,10 +6,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from prometheus_client import CollectorRegistry
 
 from laneway.api import PCIDeviceClaim, USBDeviceClaim, VGPUDevice
+from laneway.controllers.cluster.allocation import CONFLICT_SECONDS, Allocating
+from laneway.controllers.cluster.caches import Caches
+from laneway.controllers.cluster.metrics import ManagerMetrics
+from laneway.kube.controller import Retry
 from laneway.kube.kubevirt import INSTANCES, VIRTUAL_MACHINES
-from laneway.kube.resource import served
+from laneway.kube.resource import key_of, served
 from support.examples import first
 
 pytestmark = pytest.mark.realapi
@@ -324,3 +329,22 @@ async def test_a_claim_that_is_gone_leaves_the_record_of_a_stopped_vm(
     await world.leads(manager)
     await world.rest(manager)
     assert await desk.record() == had
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+async def test_a_vm_that_changes_while_its_record_is_written_is_looked_at_again_while_it_is_there(
+    world: Any, desk: Machine, deleted: bool
+) -> None:
+    await desk.made(annotations={KEY: "{}"})
+    await desk.runs()
+    caches = Caches.of(world.client)
+    caches.vms.store.put(vm := await desk.stored())
+    caches.instances.store.put(await world.client.get(INSTANCES, desk.name, "default"))
+    allocating = Allocating(world.client, caches, ManagerMetrics(CollectorRegistry()))
+    await desk.asks(A2)
+    if deleted:
+        await world.client.delete(VIRTUAL_MACHINES, desk.name, "default")
+
+    retry = await allocating.reconcile(key_of(vm))
+
+    assert retry == (None if deleted else Retry(CONFLICT_SECONDS))
