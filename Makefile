@@ -77,7 +77,7 @@ manifests: venv-dev ## what follows from the chart: laneway manifests, its CRDs,
 reference: venv-dev ## docs/reference/: commands, API, values, metrics and more, from the program
 	@PYTHONPATH=tools $(DEV)/python -m reference
 
-mutants: ## 40 one-line faults, and which the nearest tests catch; MUTANTS="--seed 7" for others
+mutants: ## 40 one-line faults, and which of them tests catch; MUTANTS="--seed 7" for others
 	@$(PYTHON) tools/venv.py .venv-mutants constraints/dev.txt constraints/mutants.txt
 	@.venv-mutants/bin/python tools/mutants/mutants.py $(MUTANTS)
 
