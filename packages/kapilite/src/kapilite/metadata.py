@@ -36,6 +36,8 @@ _SERVER = (
     "generateName",
     "selfLink",
 )
+_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
+_GENERIC = ("admissionregistration.k8s.io", "apiextensions.k8s.io", "coordination.k8s.io")
 ANNOTATIONS_LIMIT = 256 * 1024
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 
@@ -105,6 +107,9 @@ def problems(
     for index, name in enumerate(finalizers):
         field = f"metadata.finalizers[{index}]"
         yield from problem.unfit(field, name, names.qualified_name(name))
+        if "/" not in name and name not in _FINALIZERS and not _is_generic(kind):
+            detail = "name is neither a standard finalizer name nor is it fully qualified"
+            yield problem.invalid(field, name, detail)
     if old and old.get("deletionTimestamp"):
         added = [name for name in finalizers if name not in (old.get("finalizers") or ())]
         if added:
@@ -120,6 +125,11 @@ def problems(
             "",
             "Only one reference can have Controller set to true.",
         )
+
+
+def _is_generic(kind: Kind) -> bool:
+    """Whether any qualified name may be a finalizer, of one part also."""
+    return kind.custom or kind.group in _GENERIC
 
 
 def _name(kind: Kind, meta: dict[str, Any]) -> Iterator[Problem]:

@@ -30,6 +30,7 @@ from kapilite.storage.database import MEMORY
 from kapilite.storage.events import Key
 from kapilite.storage.store import HISTORY, Store
 from kapilite.storage.upkeep import Upkeep
+from kapilite.writes import priorities
 from kapilite.writes.objects import Options
 from kapilite.writes.removal import Removal
 from kapilite.writes.resources import Resources
@@ -132,6 +133,7 @@ class ApiServer:
         for stop in (admission.stop, deletion.stop, upkeep.stop):
             self._background.push_async_callback(stop)
         bootstrap.ensure(store)
+        priorities.ensure(store)
         Aggregation(store)
         authorizer = Authorizer(store)
         tokens = ServiceAccountTokens(store, self._signing_key)

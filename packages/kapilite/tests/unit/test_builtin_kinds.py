@@ -61,6 +61,32 @@ def test_a_pod_gets_its_defaults() -> None:
     assert (container["imagePullPolicy"], container["resources"]) == ("IfNotPresent", {})
 
 
+def test_a_container_has_claims_of_its_pod_only() -> None:
+    container = {"name": "a", "image": "x:1", "resources": {"claims": [{"name": "gpu"}]}}
+    spec = {"containers": [container], "resourceClaims": [{"name": "gpu"}]}
+    assert refused("Pod", {"spec": spec}) == []
+    (found,) = refused("Pod", {"spec": {"containers": [container]}})
+    assert found.startswith('spec.containers[0].resources.claims[0]: Not found: "gpu": must be one')
+
+
+@pytest.mark.parametrize(
+    ("expression", "verdict"),
+    [
+        ("device.driver == 'gpu.example.com'", ""),
+        ("device.attributes['gpu.example.com'].model == 'A2'", ""),
+        ("device.capacity['gpu.example.com'].memory.compareTo(quantity('4Gi')) >= 0", ""),
+        ("device.driver ==", "compilation failed"),
+        ("device.drivers == 'x'", "compilation failed"),
+        ("device.driver", "must evaluate to bool"),
+    ],
+)
+def test_a_class_chooses_devices_by_an_expression_that_compiles(
+    expression: str, verdict: str
+) -> None:
+    found = refused("DeviceClass", {"spec": {"selectors": [{"cel": {"expression": expression}}]}})
+    assert (verdict in found[0]) if verdict else (found == [])
+
+
 def test_a_deployment_gets_its_defaults() -> None:
     found, _ = complete("Deployment", deployment({"a": "b"}, {"a": "b"}))
     assert found["spec"]["replicas"] == 1
@@ -246,10 +272,13 @@ def filled(kind: str, obj: dict[str, Any], old: dict[str, Any] | None = None) ->
 
 
 def test_a_secret_takes_texts() -> None:
-    found = filled("Secret", {"stringData": {"a": "text"}, "data": {"b": "AA==", "c": ""}})
+    found = {"stringData": {"a": "text"}, "data": {"b": "AA==", "c": ""}}
+    convert.take_in(KINDS["Secret"], found)
     assert found["data"] == {"a": base64.b64encode(b"text").decode(), "b": "AA==", "c": ""}
-    assert validation.problems(KINDS["Secret"].schema or {}, found) == []
     assert "stringData" not in found
+    wrong = {"stringData": {"a": 1}}
+    convert.take_in(KINDS["Secret"], wrong)
+    assert wrong == {"stringData": {"a": 1}}, "for the decoder to refuse"
 
 
 def test_a_service_keeps_its_address() -> None:

@@ -1,11 +1,13 @@
-"""One stored object, two views: events, which Kubernetes serves in two groups.
+"""Objects that are kept in another form than clients see or send: events and secrets.
 
-`v1` and `events.k8s.io/v1` are the same objects under other field names. They are stored as `v1`;
-these functions turn one form into the other without losing anything either way.
+Events of `v1` and of `events.k8s.io/v1` are the same objects under other field names. They are
+stored as `v1`; one form is turned into the other without losing anything either way. The texts of
+a secret become its data before anything looks at them: a manager that applies them owns the data.
 """
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 Object = dict[str, Any]
 
 EVENTS = "events"
+SECRETS = "secrets"
 _NEW_NAMES = {
     "involvedObject": "regarding",
     "message": "note",
@@ -24,6 +27,24 @@ _NEW_NAMES = {
     "count": "deprecatedCount",
 }
 _OLD_NAMES = {new: old for old, new in _NEW_NAMES.items()}
+
+
+def take_in(kind: Kind, obj: Object) -> None:
+    """Move the texts of a secret to its data in place, as if the client had sent them there.
+
+    Whatever else they are stays, for the decoder to refuse.
+    """
+    texts, data = obj.get("stringData"), obj.get("data")
+    if kind.resource != SECRETS or not isinstance(texts, dict | None):
+        return
+    if not isinstance(data, dict | None) or not all(
+        isinstance(t, str) for t in (texts or {}).values()
+    ):
+        return
+    obj.pop("stringData", None)
+    if texts:
+        encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
+        obj["data"] = {**(data or {}), **encoded}
 
 
 def to_storage(kind: Kind, obj: Object) -> Object:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -43,6 +44,7 @@ _GO_NAMES = {
 _ZERO: dict[str, Any] = {"string": "", "bool": False, "int32": 0, "int64": 0, "double": 0.0}
 _SCALARS = _ZERO | {"IntOrString": 0}
 _DROP = object()
+_MICROSECONDS = re.compile(r"\.\d{6}(Z|[+-]\d\d:\d\d)$")
 
 
 def complete(kind: Kind, obj: Object) -> list[str]:
@@ -244,6 +246,8 @@ def _time(text: str, *, micro: bool) -> str:
     try:
         when = datetime.fromisoformat(text)
     except ValueError:
+        when = None
+    if micro and not _MICROSECONDS.search(text):
         when = None
     if when is None or when.tzinfo is None or "T" not in text:
         layout = "2006-01-02T15:04:05.000000Z07:00" if micro else "2006-01-02T15:04:05Z07:00"

@@ -247,9 +247,9 @@ def _namespace(obj: Object) -> None:
 
 
 def _binding(obj: Object) -> None:
-    for subject in obj.get("subjects") or ():
-        if subject.get("kind") in ("User", "Group"):
-            subject.setdefault("apiGroup", "rbac.authorization.k8s.io")
+    people = (one for one in obj.get("subjects") or () if one.get("kind") in ("User", "Group"))
+    for reference in (_map(obj, "roleRef"), *people):
+        reference["apiGroup"] = reference.get("apiGroup") or "rbac.authorization.k8s.io"
 
 
 def _map(obj: Object, name: str) -> Object:

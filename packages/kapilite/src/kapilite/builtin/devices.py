@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 from kapilite import names
 from kapilite import problems as problem
 from kapilite.builtin import rules
+from kapilite.cel.checker import check
+from kapilite.cel.program import program
+from kapilite.cel.syntax import CelSyntaxError
+from kapilite.cel.types import BOOL, DYN, STRING, map_of, object_of, parse_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +23,14 @@ Object = dict[str, Any]
 _REQUESTS, _ALTERNATIVES, _SELECTORS = 32, 8, 32
 _EXPRESSION = 10 * 1024
 _MODES = ("All", "ExactCount")
+_DEVICE = object_of(
+    {
+        "driver": STRING,
+        "attributes": map_of(STRING, map_of(STRING, DYN)),
+        "capacity": map_of(STRING, map_of(STRING, parse_type("quantity"))),
+        "allowMultipleAllocations": BOOL,
+    }
+)
 
 
 def device_class(obj: Object, _: Object | None) -> Iterator[Problem]:
@@ -103,3 +116,19 @@ def _selectors(field: str, selectors: list[Object] | None) -> Iterator[Problem]:
             yield problem.required(f"{path}.expression")
         elif len(expression.encode()) > _EXPRESSION:
             yield problem.too_long(f"{path}.expression", _EXPRESSION)
+        elif why := _mistake(expression):
+            yield problem.invalid(f"{path}.expression", expression, why)
+
+
+@functools.lru_cache(maxsize=256)
+def _mistake(expression: str) -> str:
+    """What keeps an expression from choosing devices; `semver` is not known here."""
+    try:
+        found = check(expression, program(expression).tree, {"device": _DEVICE})
+    except CelSyntaxError as error:
+        return f"compilation failed: {error}"
+    return (
+        ""
+        if found in (BOOL, DYN)
+        else "must evaluate to bool or the unknown type, not " + str(found)
+    )

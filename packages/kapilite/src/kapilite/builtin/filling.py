@@ -5,7 +5,6 @@ Filled in after an object is known to be good, from the object and the one it re
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import ipaddress
 from typing import TYPE_CHECKING, Any
@@ -38,15 +37,6 @@ def _namespace(obj: Object, old: Object | None) -> None:
         obj["status"] = {"phase": "Active"}
 
 
-def _secret(obj: Object, _: Object | None) -> None:
-    obj.setdefault("type", "Opaque")
-    texts = obj.pop("stringData", None)
-    if texts:
-        data = obj["data"] = obj.get("data") or {}
-        for name, text in texts.items():
-            data[name] = base64.b64encode(text.encode()).decode()
-
-
 def _service(obj: Object, old: Object | None) -> None:
     """The address is made from the uid: it stays the same for the object."""
     spec = obj["spec"]
@@ -77,8 +67,6 @@ def _pod(obj: Object, old: Object | None) -> None:
     if old is not None:
         return
     spec = obj["spec"]
-    spec.setdefault("priority", 0)
-    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
     tolerations = spec.setdefault("tolerations", [])
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
         if not any(t.get("key") in (key, None, "") and _endures(t) for t in tolerations):
@@ -143,7 +131,6 @@ _FILL: dict[str, Callable[[Object, Object | None], None]] = {
     "batch.v1.Job": _job,
     "core.v1.Namespace": _namespace,
     "core.v1.Pod": _pod,
-    "core.v1.Secret": _secret,
     "core.v1.Service": _service,
     "resource.v1.ResourceSlice": _resource_slice,
 }

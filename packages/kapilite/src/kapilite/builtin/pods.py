@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+from kapilite import names
 from kapilite import problems as problem
 from kapilite.builtin import rules
 from kubebasics import quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from kapilite.problems import Problem
 
@@ -25,6 +26,8 @@ _CHANGEABLE = (
     "additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set "
     "to 1 if it was previously negative)"
 )
+_HUGE = "hugepages-"
+_NATIVE = ("cpu", "ephemeral-storage", "memory")
 _SOURCES_WITHOUT = frozenset({"name"})
 
 
@@ -66,13 +69,14 @@ def spec(found: Object, path: str) -> Iterator[Problem]:
     volumes: set[str] = set()
     for index, volume in enumerate(found.get("volumes") or ()):
         yield from _volume(volume, f"{path}.volumes[{index}]", volumes)
-    names: set[str] = set()
+    taken: set[str] = set()
+    claims = {claim.get("name", "") for claim in found.get("resourceClaims") or ()}
     if not found.get("containers"):
         yield problem.required(f"{path}.containers")
     for field in ("containers", "initContainers"):
         for index, container in enumerate(found.get(field) or ()):
             where = f"{path}.{field}[{index}]"
-            yield from _container(container, where, names, volumes)
+            yield from _container(container, where, taken, volumes, claims)
     if found.get("restartPolicy") not in _RESTART:
         value = found.get("restartPolicy", "")
         yield problem.not_supported(f"{path}.restartPolicy", value, sorted(_RESTART))
@@ -87,9 +91,9 @@ def spec(found: Object, path: str) -> Iterator[Problem]:
         yield problem.invalid(f"{path}.activeDeadlineSeconds", seconds, detail)
 
 
-def _volume(volume: Object, path: str, names: set[str]) -> Iterator[Problem]:
+def _volume(volume: Object, path: str, taken: set[str]) -> Iterator[Problem]:
     name = volume.get("name", "")
-    yield from _unique_name(f"{path}.name", name, names)
+    yield from _unique_name(f"{path}.name", name, taken)
     sources = sorted(volume.keys() - _SOURCES_WITHOUT)
     if not sources:
         yield problem.required(path, "must specify a volume type")
@@ -101,9 +105,9 @@ def _volume(volume: Object, path: str, names: set[str]) -> Iterator[Problem]:
 
 
 def _container(
-    container: Object, path: str, names: set[str], volumes: set[str]
+    container: Object, path: str, taken: set[str], volumes: set[str], claims: set[str]
 ) -> Iterator[Problem]:
-    yield from _unique_name(f"{path}.name", container.get("name", ""), names)
+    yield from _unique_name(f"{path}.name", container.get("name", ""), taken)
     image = container.get("image", "")
     if not image:
         yield problem.required(f"{path}.image")
@@ -130,28 +134,28 @@ def _container(
         elif at in paths:
             yield problem.invalid(f"{where}.mountPath", at, "must be unique")
         paths.add(at)
-    yield from _resources(container.get("resources") or {}, f"{path}.resources")
+    yield from _resources(container.get("resources") or {}, f"{path}.resources", claims)
 
 
-def _unique_name(field: str, name: str, names: set[str]) -> Iterator[Problem]:
+def _unique_name(field: str, name: str, taken: set[str]) -> Iterator[Problem]:
     if not name:
         yield problem.required(field)
         return
     yield from rules.dns_label(field, name)
-    if name in names:
+    if name in taken:
         yield rules.duplicate(field, name)
-    names.add(name)
+    taken.add(name)
 
 
 def _ports(ports: list[Object], path: str) -> Iterator[Problem]:
-    names: set[str] = set()
+    taken: set[str] = set()
     for index, port in enumerate(ports):
         where = f"{path}[{index}]"
         if name := port.get("name"):
             yield from rules.port_name(f"{where}.name", name)
-            if name in names:
+            if name in taken:
                 yield rules.duplicate(f"{where}.name", name)
-            names.add(name)
+            taken.add(name)
         number = port.get("containerPort", 0)
         if number == 0:
             yield problem.required(f"{where}.containerPort")
@@ -162,13 +166,21 @@ def _ports(ports: list[Object], path: str) -> Iterator[Problem]:
             yield problem.not_supported(f"{where}.protocol", value, rules.PROTOCOLS)
 
 
-def _resources(found: Object, path: str) -> Iterator[Problem]:
+def _resources(found: Object, path: str, claims: set[str]) -> Iterator[Problem]:
     limits, requests = found.get("limits") or {}, found.get("requests") or {}
     for field, amounts in (("limits", limits), ("requests", requests)):
         for what, amount in amounts.items():
+            where = f"{path}.{field}[{what}]"
+            yield from _resource_name(what, where)
             if quantity.value(amount) < 0:
                 detail = "must be greater than or equal to 0"
-                yield problem.invalid(f"{path}.{field}[{what}]", amount, detail)
+                yield problem.invalid(where, amount, detail)
+            if _is_extended(what) and quantity.value(amount) % quantity.NANO:
+                yield problem.invalid(where, amount, "must be an integer")
+    asked = limits.keys() | requests.keys()
+    if any(what.startswith(_HUGE) for what in asked) and not asked & {"cpu", "memory"}:
+        yield problem.forbidden(path, "HugePages require cpu or memory")
+    yield from _claims(found.get("claims") or (), f"{path}.claims", claims)
     for what, amount in requests.items():
         if what in limits and quantity.value(amount) > quantity.value(limits[what]):
             detail = f"must be less than or equal to {what} limit of {limits[what]}"
@@ -181,3 +193,37 @@ def _resources(found: Object, path: str) -> Iterator[Problem]:
             yield problem.required(
                 f"{path}.limits", "Limit must be set for non overcommitable resources"
             )
+
+
+def _resource_name(what: str, path: str) -> Iterator[Problem]:
+    wrong = list(problem.unfit(path, what, names.qualified_name(what)))
+    yield from wrong
+    if "/" not in what and what not in _NATIVE and not what.startswith(_HUGE):
+        if not wrong:
+            detail = "must be a standard resource type or fully qualified"
+            yield problem.invalid(path, what, detail)
+        yield problem.invalid(path, what, "must be a standard resource for containers")
+    elif _is_extended(what) and what.startswith("requests."):
+        yield problem.invalid(path, what, "doesn't follow extended resource name standard")
+
+
+def _is_extended(what: str) -> bool:
+    """Whether it is counted in whole devices: neither Kubernetes' own nor without a domain."""
+    return "/" in what and "kubernetes.io/" not in what
+
+
+def _claims(asked: Sequence[Object], path: str, known: set[str]) -> Iterator[Problem]:
+    """Devices of a container are among those that the pod claims."""
+    seen: set[str] = set()
+    for index, claim in enumerate(asked):
+        where, name = f"{path}[{index}]", claim.get("name", "")
+        if not name:
+            yield problem.required(where)
+            continue
+        if name in seen:
+            yield rules.duplicate(where, name)
+        seen.add(name)
+        if name not in known:
+            those = f": {', '.join(sorted(known))}" if known else " which is empty"
+            detail = f"must be one of the names in pod.spec.resourceClaims{those}"
+            yield problem.Problem("FieldValueNotFound", f'Not found: "{name}": {detail}', where)

@@ -52,20 +52,19 @@ def _secret(obj: Object, old: Object | None) -> Iterator[Problem]:
     for key in data:
         yield from _key(f"data[{key}]", key)
     yield from _size("data", [], list(data.values()))
-    given = data.keys() | (obj.get("stringData") or {}).keys()
     match obj.get("type"):
         case "kubernetes.io/tls":
             for key in _TLS:
-                if key not in given:
+                if key not in data:
                     yield problem.required(f"data[{key}]")
-        case "kubernetes.io/dockerconfigjson" if ".dockerconfigjson" not in given:
+        case "kubernetes.io/dockerconfigjson" if ".dockerconfigjson" not in data:
             yield problem.required("data[.dockerconfigjson]")
-        case "kubernetes.io/dockercfg" if ".dockercfg" not in given:
+        case "kubernetes.io/dockercfg" if ".dockercfg" not in data:
             yield problem.required("data[.dockercfg]")
-        case "kubernetes.io/basic-auth" if not {"username", "password"} & given:
+        case "kubernetes.io/basic-auth" if not {"username", "password"} & data.keys():
             yield problem.required("data[username]")
             yield problem.required("data[password]")
-        case "kubernetes.io/ssh-auth" if "ssh-privatekey" not in given:
+        case "kubernetes.io/ssh-auth" if "ssh-privatekey" not in data:
             yield problem.required("data[ssh-privatekey]")
         case "kubernetes.io/service-account-token":
             notes = obj["metadata"].get("annotations") or {}

@@ -95,6 +95,7 @@ def take_in(kind: Kind, namespace: str, obj: Object) -> Object:
         raise ApiError(400, "BadRequest", text)
     else:
         meta["namespace"] = namespace
+    convert.take_in(kind, obj)
     return obj
 
 

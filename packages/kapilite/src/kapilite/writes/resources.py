@@ -25,7 +25,7 @@ from kapilite.problems import invalid, rejected
 from kapilite.schemas.comparing import same
 from kapilite.storage.events import Key, as_object, in_form
 from kapilite.storage.store import encode
-from kapilite.writes import cluster_ips, namespaces, subresources
+from kapilite.writes import cluster_ips, namespaces, priorities, subresources
 from kapilite.writes.objects import (
     MODIFIED,
     Object,
@@ -295,6 +295,8 @@ class Resources:
         self._access.guard(kind, obj, old, options.user)
         settle(kind, obj, old, self._registry)
         self._access.fill_in(kind, obj)
+        if old is None:
+            priorities.resolve(self._store, kind, obj)
         cluster_ips.allot(self._store, kind, obj, old)
 
     # Webhooks.
