@@ -40,7 +40,7 @@ async def test_a_client_that_goes_soon_is_waited_for(
     assert len(scan(node.host).vgpus) == 16
 
 
-async def test_a_client_that_stays_is_told(
+async def test_a_client_that_stays_is_answered(
     node: Hardware, pf: PciAddress, clients: Any, without_vfs: None
 ) -> None:
     clients(5)

@@ -182,7 +182,7 @@ async def test_from_a_bare_gpu_to_two_vgpus_and_back(everywhere):
     await everywhere(story)
 
 
-async def test_four_fill_the_card_and_the_fifth_is_told(everywhere):
+async def test_four_fill_the_card_and_the_fifth_is_refused(everywhere):
     async def story(node: Node) -> None:
         await node.enable()
         for number in range(4):
@@ -238,7 +238,7 @@ async def test_one_layout_divides_all_gpus(everywhere, objects):
     await everywhere(Node.disable)
 
 
-async def test_what_somebody_else_makes_shows_up_and_what_is_held_stays(everywhere):
+async def test_what_another_makes_shows_up_and_what_is_held_stays(everywhere):
     uuid = "d3b5a1d8-9d8f-4f0c-8a52-111111111111"
 
     async def story(node: Node) -> None:

@@ -97,7 +97,7 @@ async def test_an_object_of_every_kind_is_taken_as_written(server: Any, kind: An
     assert {key: stored[key] for key in SAMPLES[kind.kind]} == SAMPLES[kind.kind]
 
 
-async def test_agents_answer_for_their_gpus_beside_each_other(server: Any) -> None:
+async def test_agents_report_their_gpus_at_the_same_time(server: Any) -> None:
     resource = served(VGPULayout)
     name = f"{server.node}-layout"
     about = {"apiVersion": "devices.harvesterhci.io/v1beta1", "kind": "VGPULayout"}

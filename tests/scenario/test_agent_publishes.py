@@ -202,7 +202,7 @@ async def test_a_deleted_object_comes_back(cluster, simulated):
 
 
 @pytest.mark.realapi
-async def test_a_status_that_somebody_falsified_is_put_right(cluster, simulated):
+async def test_a_status_that_was_falsified_is_put_right(cluster, simulated):
     await cluster.start_agent("node1", simulated("a2", "node1"))
 
     await cluster.patch(

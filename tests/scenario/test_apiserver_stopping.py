@@ -20,7 +20,7 @@ THINGS = "/api/v1/namespaces/default/configmaps"
 LARGE = "x" * 500_000
 
 
-async def test_it_stops_while_nobody_on_the_other_side_moves(tmp_path: Path) -> None:
+async def test_it_stops_while_the_other_side_is_silent(tmp_path: Path) -> None:
     authority = pki.ensure(str(tmp_path / "pki"))
     trusting = ssl.create_default_context(cadata=authority.ca_pem.decode())
     server = ApiServer(str(tmp_path / "state.db"), tls=authority.ssl_context())

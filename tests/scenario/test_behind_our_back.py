@@ -45,7 +45,7 @@ async def test_a_vgpu_made_on_vendor_vfio_shows_on_its_object_and_all_siblings(c
         )
 
 
-async def test_an_mdev_that_somebody_makes_shrinks_the_lists_of_its_siblings(cluster, simulated):
+async def test_a_new_mdev_shrinks_the_lists_of_its_siblings(cluster, simulated):
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
     first, *others = scan(host).vgpus

@@ -156,7 +156,7 @@ def test_a_process_ends_as_its_command_does(arguments: tuple[str, ...]) -> None:
         ("explain", "vgpudevice/x", "--simulate", "a2"),
     ],
 )
-def test_wrong_call_is_told_apart_by_its_status(arguments: tuple[str, ...]) -> None:
+def test_wrong_call_is_distinguished_by_its_status(arguments: tuple[str, ...]) -> None:
     done = laneway(*arguments)
     assert done.returncode == 2
     assert "Usage:" in done.stderr
@@ -250,7 +250,7 @@ def test_capture_writes_a_dump_that_can_be_simulated(tmp_path: Path) -> None:
 
 
 @on_hardware
-def test_capture_replaces_a_file_only_when_told(tmp_path: Path) -> None:
+def test_capture_replaces_a_file_only_on_request(tmp_path: Path) -> None:
     target = tmp_path / "this.umockdev"
     target.write_text("precious")
     assert "--force" in failure("capture", str(target))

@@ -83,7 +83,7 @@ def test_functions_and_vgpus_come_in_one_command(laneway: Laneway) -> None:
     assert done[-1] == "Done: 2 steps."
 
 
-def test_everything_that_speaks_against_a_desired_state_is_told_before_anything_is_done(
+def test_everything_that_speaks_against_a_desired_state_is_reported_before_anything_is_done(
     laneway: Laneway, tmp_path: Path
 ) -> None:
     done = laneway("apply", "passthrough", "01:00.0", on="plain", status=1)
@@ -209,7 +209,7 @@ def test_what_was_interrupted_is_ended_by_the_next_command(
     assert lines(laneway(*desired)) == ["Nothing to do: the device is as desired."]
 
 
-def test_a_state_folder_that_cannot_be_used_is_told_before_anything_is_done(
+def test_a_state_folder_that_cannot_be_used_is_reported_before_anything_is_done(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "file").touch()

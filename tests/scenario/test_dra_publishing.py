@@ -132,7 +132,7 @@ async def test_what_is_right_is_not_written_again(cluster: Any, start: Start) ->
     assert await slices(cluster) == before
 
 
-async def test_a_slice_that_somebody_deletes_comes_back(cluster: Any, start: Start) -> None:
+async def test_a_deleted_slice_comes_back(cluster: Any, start: Start) -> None:
     async with start() as publisher:
         publisher.offered([offer(0, 7)], Inventory(), {})
         (first,) = await until(cluster, lambda found: len(found) == 1)
@@ -160,7 +160,7 @@ async def test_a_node_that_does_not_publish_takes_away_its_own_alone(
         assert sorted(it.metadata.name for it in left) == sorted(others)
 
 
-async def test_a_server_without_the_api_is_told_of_once(
+async def test_a_server_without_the_api_is_reported_once(
     cluster: Any, start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     missing = Resource("resource.example.com", "v1", "resourceslices", False, ResourceSlice)

@@ -79,7 +79,7 @@ async def test_each_mode_into_each_other(cluster, bare, model, path):
 
 
 @pytest.mark.realapi
-async def test_what_a_transition_does_is_told_in_one_event(cluster, bare):
+async def test_what_a_transition_does_is_reported_in_one_event(cluster, bare):
     agent = await cluster.start_agent("node1", bare("a2"))
     await desired(cluster, named(A2), "MixedSize")
     await in_mode(cluster, named(A2), "MixedSize")
@@ -153,7 +153,7 @@ async def test_a_mode_for_later_takes_effect_with_the_functions(cluster, bare):
 
 
 @pytest.mark.realapi
-async def test_a_division_that_is_asked_for_chooses_mig_and_vgpus_follow(cluster, bare):
+async def test_a_division_that_is_requested_chooses_mig_and_vgpus_follow(cluster, bare):
     host = bare("a100")
     await cluster.start_agent("node1", host)
     await cluster.client.create(served(MigConfiguration), configuration(A100, one=2))
@@ -172,7 +172,7 @@ async def test_a_division_that_is_asked_for_chooses_mig_and_vgpus_follow(cluster
 
 
 @pytest.mark.slow
-async def test_a_division_that_is_asked_for_later_takes_the_shared_gpu_along(cluster, simulated):
+async def test_a_division_that_is_requested_later_takes_the_shared_gpu_along(cluster, simulated):
     host = simulated("a100", "node1")
     await cluster.start_agent("node1", host)
     await in_mode(cluster, named(A100), "SameSize")
@@ -185,7 +185,7 @@ async def test_a_division_that_is_asked_for_later_takes_the_shared_gpu_along(clu
     assert [one.profile for one in modes.instances] == ["2g.10gb"]
 
 
-async def test_gpu_instances_that_nobody_fills_are_asked_for(cluster, bare):
+async def test_gpu_instances_without_vgpus_are_requested(cluster, bare):
     await cluster.start_agent("node1", bare("a100"))
 
     await desired(cluster, named(A100), "MIGBacked")
@@ -194,7 +194,7 @@ async def test_gpu_instances_that_nobody_fills_are_asked_for(cluster, bare):
 
 
 @pytest.mark.slow
-async def test_a_division_that_is_still_asked_for_keeps_mig_mode(cluster, bare):
+async def test_a_division_that_is_still_requested_keeps_mig_mode(cluster, bare):
     host = bare("a100")
     await cluster.start_agent("node1", host)
     await desired(cluster, named(A100), "MIG")
@@ -285,7 +285,7 @@ async def test_after_a_boot_mig_mode_that_is_lost_comes_back_although_a_service_
 
 
 @pytest.mark.slow
-async def test_mixed_sizes_that_somebody_takes_away_come_back(cluster, bare):
+async def test_removed_mixed_sizes_come_back(cluster, bare):
     host = bare("a2")
     agent = await cluster.start_agent("node1", host)
     await desired(cluster, named(A2), "MixedSize")
@@ -300,7 +300,7 @@ async def test_mixed_sizes_that_somebody_takes_away_come_back(cluster, bare):
 
 
 @pytest.mark.slow
-async def test_a_vgpu_that_somebody_made_in_the_wrong_mode_stays_until_it_is_gone(cluster, bare):
+async def test_a_vgpu_that_was_made_in_the_wrong_mode_stays_until_it_is_gone(cluster, bare):
     host = bare("a2")
     agent = await cluster.start_agent("node1", host)
     await desired(cluster, named(A2), "MixedSize")
@@ -328,7 +328,7 @@ async def test_a_vgpu_that_somebody_made_in_the_wrong_mode_stays_until_it_is_gon
 
 
 @pytest.mark.slow
-async def test_another_mode_that_somebody_gave_the_card_is_left_until_asked_again(cluster, bare):
+async def test_another_mode_set_by_hand_stays_until_asked_again(cluster, bare):
     host = bare("a100")
     agent = await cluster.start_agent("node1", host)
     await desired(cluster, named(A100), "MIGBacked")

@@ -72,7 +72,7 @@ async def test_a_card_without_mig_says_so(cluster, bare, mode):
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_whoever_uses_the_card_is_named_and_the_mode_follows_him(cluster, bare):
+async def test_the_user_of_the_card_is_named_and_the_mode_follows_it(cluster, bare):
     host = bare("a100")
     await cluster.start_agent("node1", host)
     holder = host.hold("/dev/nvidia0", "nv-hostengine")

@@ -128,7 +128,7 @@ async def test_each_gpu_of_a_node_is_switched_by_its_own_object(cluster, bare, m
 
 
 @pytest.mark.realapi
-async def test_what_is_being_done_is_told_and_a_change_of_mind_is_not_lost(cluster, gate):
+async def test_what_is_being_done_is_reported_and_a_change_of_mind_is_not_lost(cluster, gate):
     host = gate("a2", "node1")
     await cluster.start_agent("node1", host)
     host.held = "sriov-manage"
@@ -312,7 +312,7 @@ async def test_an_object_that_speaks_of_another_card_moves_nothing(cluster, bare
 
 
 @pytest.mark.slow
-async def test_what_somebody_else_makes_is_left_alone_until_it_is_taken_over(cluster, bare):
+async def test_what_another_makes_is_left_alone_until_it_is_taken_over(cluster, bare):
     host = bare()
     await cluster.start_agent("node1", host)
 
@@ -365,7 +365,7 @@ async def test_after_a_reboot_gpu_and_vgpus_come_back(cluster, bare):
 
 
 @pytest.mark.slow
-async def test_functions_that_somebody_takes_away_come_back(cluster, simulated):
+async def test_removed_functions_come_back(cluster, simulated):
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
 

@@ -127,7 +127,7 @@ async def move_the_node_away(cluster: Any) -> None:
 
 @pytest.mark.realapi
 @pytest.mark.parametrize("end", first(delete, ask_for_one, move_the_node_away))
-async def test_what_is_desired_after_a_layout_asks_for_it_no_more_is_not_put_back(
+async def test_what_is_desired_after_a_layout_requests_it_no_more_is_not_put_back(
     cluster: Any,
     simulated: Any,
     news: News,

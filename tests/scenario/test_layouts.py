@@ -303,7 +303,7 @@ async def test_a_dry_run_of_what_was_done_changes_nothing(cluster: Any, simulate
 
 
 @pytest.mark.slow
-async def test_a_layout_that_only_asked_for_a_while_undoes_no_change_of_others(
+async def test_a_layout_that_only_requested_a_while_undoes_no_change_of_others(
     cluster: Any, simulated: Any
 ) -> None:
     host = simulated("a2", "node1")

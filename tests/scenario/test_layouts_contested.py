@@ -201,7 +201,7 @@ async def test_a_desired_state_that_is_changed_behind_a_layout_is_put_back(
 
 @pytest.mark.slow
 @pytest.mark.realapi
-async def test_what_somebody_does_to_the_answers_is_put_right(cluster: Any, simulated: Any) -> None:
+async def test_changed_answers_are_put_right(cluster: Any, simulated: Any) -> None:
     await cluster.start_agent("node1", simulated("a2", "node1"))
     await make(cluster, "all", vgpus=of(A2_4Q=2))
     done = await settled(cluster, "all", "Done")
@@ -287,7 +287,7 @@ async def test_any_series_of_layouts_ends_as_asked_or_refused(cluster: Any, simu
 
 
 @pytest.mark.slow
-async def test_a_vgpu_that_somebody_else_made_is_left_alone_and_named(
+async def test_a_vgpu_that_another_made_is_left_alone_and_named(
     cluster: Any, simulated: Any
 ) -> None:
     host = simulated("a2", "node1")
@@ -382,7 +382,7 @@ async def test_an_agent_that_is_killed_after_any_write_goes_on_where_it_was(
 
 @pytest.mark.slow
 @pytest.mark.realapi
-async def test_at_rest_nobody_asks_for_anything(
+async def test_at_rest_there_are_no_requests(
     cluster: Any, simulated: Any, requests: list[tuple[str, str]]
 ) -> None:
     hosts = {name: simulated("a2", name) for name in ("node1", "node2")}
@@ -407,7 +407,7 @@ async def test_at_rest_nobody_asks_for_anything(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spec", first({}, {"dryRun": True}, {"mode": "Passthrough"}))
-async def test_nobody_looks_closer_as_long_as_nothing_changes(
+async def test_nothing_is_read_as_long_as_nothing_changes(
     cluster: Any, simulated: Any, monkeypatch: pytest.MonkeyPatch, spec: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(stage_writer, "RETRY_SECONDS", 1000.0)

@@ -129,7 +129,7 @@ async def test_from_a_card_out_of_the_box_to_vgpus_in_gpu_instances_and_back(
 # ------------------------------------------------------------------- what is there, and who made it
 
 
-async def test_what_somebody_made_is_adopted_and_then_converted_with_the_least_loss(
+async def test_what_was_made_by_hand_is_adopted_and_then_converted_with_the_least_loss(
     cluster, divided
 ):
     gpu = divided()
@@ -174,7 +174,7 @@ async def test_instances_made_by_half_are_completed(cluster, divided):
 
 
 @pytest.mark.slow
-async def test_what_is_lost_behind_our_back_comes_back_and_what_comes_is_told(cluster, divided):
+async def test_what_is_lost_behind_our_back_comes_back_and_what_comes_is_reported(cluster, divided):
     gpu = divided()
     agent = await cluster.start_agent("node1", gpu.host)
     await gpu.ask({"1g.5gb": 2})
@@ -243,7 +243,7 @@ async def test_a_desired_state_that_was_made_without_seeing_what_is_there_destro
 
 @pytest.mark.slow
 @pytest.mark.realapi
-async def test_objects_that_are_lost_are_made_anew_and_nothing_is_destroyed(cluster, divided):
+async def test_objects_that_are_lost_are_made_again_and_nothing_is_destroyed(cluster, divided):
     gpu = divided()
     await cluster.start_agent("node1", gpu.host)
     await gpu.ask({"1g.10gb": 2, "3g.20gb": 1})

@@ -52,7 +52,7 @@ async def test_a_set_that_cannot_be_is_refused_and_nothing_goes_for_it(cluster, 
 
 
 @pytest.mark.slow
-async def test_without_mig_mode_it_is_told_where_to_ask_for_it(cluster, divided):
+async def test_without_mig_mode_it_says_where_to_request_it(cluster, divided):
     gpu = divided(functions=False)
     gpu.address = gpus_of(gpu.host)[1]
     gpu.name = object_of(gpu.address)
@@ -104,7 +104,7 @@ async def test_an_instance_with_a_vgpu_stays_until_that_is_gone(cluster, divided
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_nothing_is_destroyed_while_somebody_computes(cluster, divided):
+async def test_nothing_is_destroyed_while_a_process_computes(cluster, divided):
     gpu = divided(functions=False)
     await cluster.start_agent("node1", gpu.host)
     await gpu.ask({"1g.5gb": 2})
@@ -123,7 +123,7 @@ async def test_nothing_is_destroyed_while_somebody_computes(cluster, divided):
 
 
 @pytest.mark.slow
-async def test_a_gpu_that_does_not_answer_keeps_what_it_told_and_is_left_alone(cluster, divided):
+async def test_a_gpu_that_does_not_answer_keeps_its_last_report_and_is_left_alone(cluster, divided):
     gpu = divided()
     agent = await cluster.start_agent("node1", gpu.host)
     await gpu.ask({"1g.5gb": 2})

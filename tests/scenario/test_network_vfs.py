@@ -104,7 +104,7 @@ async def test_a_function_that_a_virtual_machine_holds_keeps_all(cluster, host):
     assert len(nic.status.vf_addresses) == 8
 
 
-async def test_functions_of_somebody_else_are_left_alone_until_taken_over(cluster, host):
+async def test_functions_of_another_are_left_alone_until_taken_over(cluster, host):
     await cluster.start_agent("node1", host)
     path = f"/sys/bus/pci/devices/{card(host).address}/sriov_numvfs"
 
@@ -157,7 +157,7 @@ async def test_an_uplink_keeps_its_functions_over_a_boot_and_gets_no_other_numbe
     assert card(rebooted).num_vfs == 6
 
 
-async def test_an_uplink_that_nobody_asked_anything_of_has_no_object(cluster, host):
+async def test_an_uplink_without_a_desired_state_has_no_object(cluster, host):
     host.network(lambda net: net.give("ens4f1", "10.9.0.5/24"))
     await cluster.start_agent("node1", host)
     assert "node1-ens4f0" in await cluster.names(SRIOVNetworkDevice)
@@ -196,7 +196,7 @@ async def test_an_agent_that_is_killed_at_any_write_ends_as_one_that_was_not(clu
         assert list(nic.status.vf_addresses) == [str(vf) for vf in card(host).vfs]
 
 
-async def test_a_refused_write_is_told_and_the_functions_come_back(cluster, host):
+async def test_a_refused_write_is_reported_and_the_functions_come_back(cluster, host):
     await cluster.start_agent("node1", host)
     await have(cluster, 2)
     host.faults.refuse("sriov_numvfs", 12)

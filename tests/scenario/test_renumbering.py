@@ -304,7 +304,7 @@ def dying(cluster: Any) -> Callable[[int], Client]:
 
 
 @pytest.mark.slow
-async def test_cards_are_told_apart_once_their_driver_is_loaded(cluster: Any) -> None:
+async def test_cards_are_distinguished_once_their_driver_is_loaded(cluster: Any) -> None:
     agent = await cluster.start_agent("node1", booted(TWO))
     await enable(cluster, A2, vf0=Q4)
     await enable(cluster, NEXT, vf0=Q8)
@@ -367,7 +367,9 @@ class Unasked:
 
 
 @pytest.mark.slow
-async def test_what_was_desired_of_a_card_that_is_gone_makes_room_and_is_told(cluster: Any) -> None:
+async def test_what_was_desired_of_a_card_that_is_gone_makes_room_and_is_reported(
+    cluster: Any,
+) -> None:
     agent = await cluster.start_agent("node1", booted(TWO))
     await enable(cluster, A2, vf0=Q4)
     await enable(cluster, NEXT, vf3=Q8)

@@ -141,7 +141,7 @@ async def test_an_a2_offers_what_harvester_users_know(cluster, simulated):
         await cluster.until(VGPUDevice, name, lambda v: set(v.status.available_types) == EIGHT)
 
 
-async def test_four_fill_the_card_and_a_fifth_is_told_why(cluster, simulated):
+async def test_four_fill_the_card_and_a_fifth_is_refused_with_the_reason(cluster, simulated):
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
     names = sorted(await cluster.names(VGPUDevice))

@@ -52,7 +52,7 @@ def changes(host: SimulatedHost) -> int:
 
 
 @pytest.mark.parametrize("text", first(*HOSTILE.values()), ids=HOSTILE)
-async def test_a_profile_that_is_none_is_told_and_moves_nothing(cluster, simulated, text):
+async def test_a_profile_that_is_none_is_reported_and_moves_nothing(cluster, simulated, text):
     host = simulated("a2", "node1")
     agent = await cluster.start_agent("node1", host)
     before = changes(host)
@@ -76,7 +76,7 @@ async def test_a_profile_that_is_none_is_told_and_moves_nothing(cluster, simulat
     await cluster.answer(VGPU, "Configured")
 
 
-async def test_an_empty_profile_is_asked_for(cluster, simulated):
+async def test_an_empty_profile_is_requested(cluster, simulated):
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
     before = changes(host)

@@ -98,7 +98,7 @@ async def test_a_size_that_no_longer_fits_is_refused_and_done_once_it_does(clust
 
 
 @pytest.mark.realapi
-async def test_four_desired_states_at_once_fill_the_card_and_the_fifth_is_told(cluster, a2):
+async def test_four_desired_states_at_once_fill_the_card_and_the_fifth_is_refused(cluster, a2):
     names = [f"node1-00000800{number}" for number in (4, 5, 6, 7)]
     await asyncio.gather(*(cluster.ask(name, Q4) for name in names))
     for name in names:
@@ -189,7 +189,7 @@ async def test_vendor_vfio_works_alike(cluster, simulated):
 
 
 @pytest.mark.slow
-async def test_a_refused_write_is_told_and_the_old_state_stays(cluster, gate):
+async def test_a_refused_write_is_reported_and_the_old_state_stays(cluster, gate):
     host = gate("a2", "node1")
     agent = await cluster.start_agent("node1", host)
     await cluster.ask(VGPU, Q4)

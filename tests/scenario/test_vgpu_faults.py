@@ -83,7 +83,7 @@ async def test_a_database_from_an_older_backup_tears_nothing_down(cluster, simul
 
 
 @pytest.mark.realapi
-async def test_objects_that_are_lost_are_made_anew_as_the_hardware_is(cluster, simulated):
+async def test_objects_that_are_lost_are_made_again_as_the_hardware_is(cluster, simulated):
     host = simulated("a2", "node1")
     agent = await cluster.start_agent("node1", host)
     await cluster.ask(VGPU, Q4)

@@ -182,7 +182,7 @@ async def test_a_desired_state_waits_for_its_gpu_and_goes_on_by_itself(cluster, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", first("a2", "l40s"))
-async def test_one_that_the_driver_refuses_holds_up_nobody(cluster, simulated, model):
+async def test_one_that_the_driver_refuses_delays_no_others(cluster, simulated, model):
     host = simulated(model, "node1")
     agent = await cluster.start_agent("node1", host)
     first, *others = (await functions(cluster, host))[:4]
@@ -214,7 +214,7 @@ async def test_one_that_the_driver_refuses_holds_up_nobody(cluster, simulated, m
 
 
 @pytest.mark.slow
-async def test_those_in_line_are_told_that_their_gpu_is_to_become_something_else(cluster, gate):
+async def test_waiting_vms_are_named_when_their_gpu_is_to_become_something_else(cluster, gate):
     gated = gate("l40s", "node1")
     agent = await cluster.start_agent("node1", gated)
     there, first, second, third, other = (await functions(cluster, gated.host))[:5]

@@ -104,7 +104,7 @@ def test_scalars_are_what_kubernetes_reads(text: str) -> None:
         ("a: b: c", "line 1: not valid YAML"),
     ],
 )
-def test_what_is_refused_is_told_with_its_line(text: str, why: str) -> None:
+def test_what_is_refused_is_reported_with_its_line(text: str, why: str) -> None:
     with pytest.raises(YamlError, match=why):
         read(text)
 

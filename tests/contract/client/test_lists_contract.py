@@ -124,7 +124,7 @@ async def test_a_watch_goes_on_where_another_stopped(api: Any) -> None:
     assert [obj["metadata"]["name"] for _, obj in rest] == [api.name("three")]
 
 
-async def test_a_watch_that_waits_is_told_at_once(api: Any) -> None:
+async def test_a_waiting_watch_gets_it_at_once(api: Any) -> None:
     waiting = asyncio.create_task(api.events(1, resource_version=await api.version()))
 
     await api.create()

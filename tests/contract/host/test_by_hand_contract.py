@@ -66,7 +66,7 @@ async def test_a_device_that_got_another_driver_keeps_it(planned: Planned) -> No
     holder.release()
 
 
-async def test_vfs_that_somebody_made_are_not_taken_for_those_of_the_plan(planned: Planned) -> None:
+async def test_vfs_made_by_hand_are_not_taken_for_those_of_the_plan(planned: Planned) -> None:
     device = planned.device
     plan = set_vfs(device.address, 2, await planned.look())
     device.switch(3)
@@ -78,7 +78,7 @@ async def test_vfs_that_somebody_made_are_not_taken_for_those_of_the_plan(planne
     assert device.virtfns() == vfs
 
 
-async def test_vfs_that_somebody_took_away_already_are_no_obstacle(planned: Planned) -> None:
+async def test_vfs_that_are_gone_already_are_no_obstacle(planned: Planned) -> None:
     device = planned.device
     device.host.write(device.path("sriov_drivers_autoprobe"), "0")
     device.switch(3)
@@ -92,7 +92,7 @@ async def test_vfs_that_somebody_took_away_already_are_no_obstacle(planned: Plan
     assert len(device.virtfns()) == 2
 
 
-async def test_a_device_that_somebody_removed_is_told_as_gone(planned: Planned) -> None:
+async def test_a_removed_device_is_reported_as_gone(planned: Planned) -> None:
     device = planned.device
     plan = binding.bind(device.address, await planned.look())
     device.host.write(device.path("remove"), "1")

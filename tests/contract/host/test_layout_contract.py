@@ -106,7 +106,7 @@ async def test_a_desired_state_changes_only_what_differs(card: Card) -> None:
     ]
 
 
-async def test_another_size_takes_the_place_of_one_that_nobody_uses(card: Card) -> None:
+async def test_another_size_takes_the_place_of_one_that_is_not_in_use(card: Card) -> None:
     small, large = card.gpu.profile("-4Q").name, card.gpu.profile("-8Q").name
     await card.have(card.desired((small, 3)))
 

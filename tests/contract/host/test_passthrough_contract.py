@@ -189,7 +189,7 @@ async def test_the_console_comes_back_when_the_gpu_cannot_go(pair: Scene) -> Non
 # ---- interrupted, wrong or half-way ------------------------------------------
 
 
-async def test_a_reservation_of_somebody_else_is_left_as_it_is(pair: Scene) -> None:
+async def test_a_reservation_of_another_is_left_as_it_is(pair: Scene) -> None:
     before = pair.state()
     pair.device.bind("vfio-pcj")
     reserved = pair.state()
@@ -213,7 +213,7 @@ async def test_what_was_left_reserved_without_driver_comes_back(pair: Scene) -> 
     assert pair.state() == before
 
 
-async def test_what_somebody_else_gave_to_vfio_pci_comes_back(pair: Scene) -> None:
+async def test_what_another_gave_to_vfio_pci_comes_back(pair: Scene) -> None:
     before = pair.state()
     pair.device.bind("vfio-pci")
     pair.device.bind("vfio-pci", pair.device.audio)
@@ -222,7 +222,7 @@ async def test_what_somebody_else_gave_to_vfio_pci_comes_back(pair: Scene) -> No
     assert pair.state() == before
 
 
-async def test_giving_back_what_was_not_given_is_nothing_to_do(pair: Scene) -> None:
+async def test_releasing_what_is_not_claimed_does_nothing(pair: Scene) -> None:
     assert await pair.decide(release) == Satisfied()
 
 

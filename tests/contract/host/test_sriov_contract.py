@@ -133,7 +133,7 @@ async def test_a_held_vf_keeps_all_vfs_and_its_holder_is_named(card: Card) -> No
     await card.have(0)
 
 
-async def test_a_removal_that_waits_is_told_and_nothing_is_added_to_it(card: Card) -> None:
+async def test_a_removal_that_waits_is_reported_and_nothing_is_added_to_it(card: Card) -> None:
     await card.have(2)
     vf = card.vfs()[1]
     card.device.give_to_vfio(vf)
@@ -269,7 +269,7 @@ async def test_all_vfs_of_a_gpu_go_and_come(gpu_card: Card) -> None:
     assert gpu_card.vfs() == there
 
 
-async def test_a_vgpu_keeps_the_vfs_until_the_gpu_is_given_back(gpu_card: Card) -> None:
+async def test_a_vgpu_keeps_the_vfs_until_the_gpu_is_released(gpu_card: Card) -> None:
     gpu = gpu_card.device
     functions = gpu.functions()
     gpu.create(functions[2], gpu.profile("-4Q"))
@@ -285,7 +285,7 @@ async def test_a_vgpu_keeps_the_vfs_until_the_gpu_is_given_back(gpu_card: Card) 
     assert release(gpu_card.address, await gpu_card.look()) == Satisfied()
 
 
-async def test_what_cannot_be_read_is_never_told_as_nothing(only: Any, tmp_path: Path) -> None:
+async def test_what_cannot_be_read_is_never_reported_as_nothing(only: Any, tmp_path: Path) -> None:
     gpu = only("vendor-vfio")
     card = Card(gpu, tmp_path)
     first, second, *_ = gpu.functions()
@@ -331,7 +331,7 @@ async def test_a_machine_with_one_vgpu_keeps_the_whole_gpu(gpu_card: Card) -> No
     await gpu_card.carry_out(release(gpu_card.address, await gpu_card.look()))
 
 
-async def test_a_driver_that_does_not_answer_is_told_and_its_late_answer_taken(
+async def test_a_driver_that_does_not_answer_is_reported_and_its_late_answer_taken(
     gpu_card: Card,
 ) -> None:
     await gpu_card.carry_out(switch_gpu(gpu_card.address, False, await gpu_card.look()))
@@ -367,7 +367,7 @@ async def test_a_client_of_the_driver_that_goes_away_in_time_is_waited_for(gpu_c
 
 
 @simulated
-async def test_what_the_program_says_reaches_whoever_asked(gpu_card: Card) -> None:
+async def test_what_the_program_says_reaches_the_caller(gpu_card: Card) -> None:
     faults = gpu_card.device.host.faults
     faults.fail_command(SRIOV_MANAGE, 3, "GPU is lost", times=1)
     with pytest.raises(StepError, match="GPU is lost"):

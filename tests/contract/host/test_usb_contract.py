@@ -77,7 +77,7 @@ async def test_qemu_gets_the_device_and_its_owner_gets_it_back(plugged: Plugged)
     assert plugged.hardware.state.usb_originals == {}
 
 
-async def test_a_device_in_use_is_neither_taken_nor_given_back(plugged: Plugged) -> None:
+async def test_a_device_in_use_is_neither_taken_nor_released(plugged: Plugged) -> None:
     holder = plugged.machine.hold(plugged.device.device_path)
     [refusal] = refusals(claim(plugged.device, await plugged.look()))
     assert isinstance(refusal, DeviceHeld)

@@ -61,7 +61,7 @@ def test_a_vgpu_is_seen_where_it_was_made(gpu: Any) -> None:
     assert set(found.values()) == {None}
 
 
-async def test_where_a_vgpu_lies_is_told_while_there_is_one(gpu: Any) -> None:
+async def test_the_place_of_a_vgpu_is_reported_while_there_is_one(gpu: Any) -> None:
     async def mix() -> None:
         argv = [NVIDIA_SMI, "vgpu", "-i", str(gpu.address), "-shm", "1"]
         done = await gpu.machine.executor.run(argv, 60)

@@ -86,7 +86,7 @@ async def test_the_doctor_takes_nothing_for_missing_that_it_may_not_see(confined
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("parked")
-async def test_harvesters_controller_is_not_let_run_by_whoever_cannot_see_what_that_costs(
+async def test_harvesters_controller_does_not_start_for_a_user_who_may_not_read_the_objects(
     chart: Installed, confined: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
     claim = served(PCIDeviceClaim)

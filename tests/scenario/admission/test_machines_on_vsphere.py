@@ -241,7 +241,7 @@ async def test_two_hundred_devices_and_odd_names(admin: Kubectl) -> None:
 
 
 @pytest.mark.slow
-async def test_one_machine_too_many_is_told_at_once(admin: Kubectl) -> None:
+async def test_one_machine_too_many_is_reported_at_once(admin: Kubectl) -> None:
     await knows_a_host(admin, "esx-1", boards=2)
     other = template("other", pciDevices=[{"vGPUProfile": "grid_a100-40c"}])
     warned = await _warned(admin, other)
@@ -260,7 +260,7 @@ async def test_one_machine_too_many_is_told_at_once(admin: Kubectl) -> None:
 
 
 @pytest.mark.slow
-async def test_a_cluster_of_one_machine_that_gets_no_device_is_told_at_once(
+async def test_a_cluster_of_one_machine_that_gets_no_device_is_reported_at_once(
     admin: Kubectl,
 ) -> None:
     """Its control plane is all there is of it."""

@@ -98,7 +98,7 @@ async def test_a_dry_run_shows_what_would_be_and_writes_nothing(
 
 
 @pytest.mark.slow
-async def test_a_claim_that_somebody_has_or_names(
+async def test_a_claim_of_a_device_in_use_or_named(
     world: World, admin: Kubectl, make_claim: Any, make_vm: Any
 ) -> None:
     await world.add("node1", "a2")

@@ -62,7 +62,7 @@ async def test_from_wrong_to_running(
 
 
 @pytest.mark.slow
-async def test_a_vm_that_is_to_rest_is_told_what_it_lacks(
+async def test_a_vm_that_is_to_stay_off_is_warned_of_what_it_lacks(
     world: World, admin: Kubectl, make_vm: Any
 ) -> None:
     await world.add("node1", "a2")
@@ -85,7 +85,7 @@ async def test_claim_and_vm_in_one_file(
     await world.running("desk")
 
 
-async def test_somebody_elses_device(
+async def test_another_users_device(
     world: World, admin: Kubectl, make_claim: Any, make_vm: Any
 ) -> None:
     alice, bob = admin.as_("alice"), admin.as_("bob")

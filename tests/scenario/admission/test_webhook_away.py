@@ -49,7 +49,7 @@ async def away(client: Client) -> AsyncIterator[None]:
         await point("")
 
 
-async def test_what_asks_for_no_device_goes_on_and_everything_else_waits(
+async def test_what_requests_no_device_goes_on_and_everything_else_waits(
     world: World, cluster: Any, admin: Kubectl, make_vm: Any, make_claim: Any
 ) -> None:
     await world.add("node1", "a2-vfio")

@@ -187,7 +187,7 @@ async def test_a_cluster_without_devices_says_so(bare: Any, laneway: Laneway) ->
 
 
 @pytest.mark.slow
-async def test_what_is_not_there_is_told_in_one_line(objects: Any, laneway: Laneway) -> None:
+async def test_what_is_not_there_is_reported_in_one_line(objects: Any, laneway: Laneway) -> None:
     await objects.node("n1")
     await objects.claim("n1", "000017000")
     for wrong in (

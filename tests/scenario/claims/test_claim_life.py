@@ -40,7 +40,7 @@ async def by_hand(agent: Any, address: str) -> None:
     await execute(hardware, plan, actor="kim", reason="a test")
 
 
-async def test_a_device_in_use_is_given_back_when_its_user_ends(
+async def test_a_device_in_use_is_released_when_its_user_ends(
     cluster: Any, claims: Any, simulated: Any, driver: Any, watchful: None
 ) -> None:
     host = simulated("plain", "node1")
@@ -198,7 +198,7 @@ async def test_a_restarted_agent_finds_nothing_to_do(
     assert host.faults.count == count
 
 
-async def test_a_refused_write_is_told_undone_and_not_repeated_at_once(
+async def test_a_refused_write_is_reported_undone_and_not_repeated_at_once(
     cluster: Any, claims: Any, simulated: Any, driver: Any, impatient: None
 ) -> None:
     host = simulated("workstation", "node1")
@@ -317,7 +317,7 @@ async def test_what_was_taken_for_a_claim_that_is_gone_by_force_goes_back(
     assert {one: driver(host, one) for one in (GPU, AUDIO)} == before
 
 
-async def test_what_somebody_uses_or_took_himself_is_left_to_him(
+async def test_what_is_in_use_or_taken_by_hand_is_left_alone(
     cluster: Any, claims: Any, simulated: Any, driver: Any, impatient: None
 ) -> None:
     host = simulated("plain", "node1")

@@ -96,7 +96,7 @@ async def test_a_second_claim_of_a_device_has_no_effect(
     assert driver(host, NIC) == "vfio-pci"
 
 
-async def test_a_name_that_is_no_resource_is_told(
+async def test_a_name_that_is_no_resource_is_reported(
     cluster: Any, claims: Any, simulated: Any
 ) -> None:
     await cluster.start_agent("node1", simulated("plain", "node1"))

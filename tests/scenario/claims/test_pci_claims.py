@@ -10,7 +10,7 @@ from laneway.core import keys
 GPU, AUDIO, NIC = "0000:08:00.0", "0000:08:00.1", "0000:17:00.1"
 
 
-async def test_a_claim_takes_a_device_and_its_end_gives_it_back(
+async def test_a_claim_takes_a_device_and_its_end_releases_it(
     cluster: Any, claims: Any, simulated: Any, driver: Any
 ) -> None:
     host = simulated("plain", "node1")

@@ -63,7 +63,7 @@ def renumbered(blocks: list[Any], number: int) -> list[Any]:
     return [changed(block) for block in blocks]
 
 
-async def test_a_claim_gives_the_node_to_qemu_and_its_end_gives_it_back(
+async def test_a_claim_gives_the_node_to_qemu_and_its_end_releases_it(
     cluster: Any, simulated: Any
 ) -> None:
     host = simulated("plain", "node1")
@@ -135,7 +135,7 @@ async def test_what_cannot_be_given_away_is_refused(
     await gone(cluster, USBDeviceClaim, name)
 
 
-async def test_a_claim_waits_while_somebody_has_the_device_open(
+async def test_a_claim_waits_while_the_device_is_open(
     cluster: Any, simulated: Any, watchful: None
 ) -> None:
     host = simulated("plain", "node1")

@@ -65,7 +65,7 @@ async def test_the_claim_goes_with_the_desired_state_and_changes_with_the_profil
 
 
 @pytest.mark.slow
-async def test_a_claim_that_somebody_deletes_is_made_again(cluster: Any, simulated: Any) -> None:
+async def test_a_deleted_claim_is_made_again(cluster: Any, simulated: Any) -> None:
     await cluster.start_agent("node1", simulated("l40s", "node1"))
     name = await first(cluster)
     await cluster.ask(name, PROFILE)

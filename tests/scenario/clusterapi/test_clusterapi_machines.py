@@ -153,7 +153,7 @@ async def test_a_deleted_cluster_takes_everything_with_it(world: Any) -> None:
     await world.infra_clusters.until(lambda all_: not all_)
 
 
-async def test_a_template_that_is_not_there_is_told_and_waited_for(world: Any) -> None:
+async def test_a_template_that_is_not_there_is_reported_and_waited_for(world: Any) -> None:
     await world.a_cluster()
     await world.make(DEPLOYMENTS, deployment("gpu", "t4"))
     machine = await world.machines.first(
@@ -203,7 +203,7 @@ async def test_kubectl_scales_and_shows(world: Any) -> None:
 
 
 @pytest.mark.slow
-async def test_what_somebody_marks_goes_first(world: Any) -> None:
+async def test_a_marked_machine_goes_first(world: Any) -> None:
     await world.a_cluster()
     await world.make(TEMPLATES, template("t4", T4))
     await world.make(DEPLOYMENTS, deployment("gpu", "t4", 3))

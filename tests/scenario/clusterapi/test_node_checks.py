@@ -147,7 +147,7 @@ async def tell_kubeconfig(world: Any, kubeconfig: str) -> None:
         ("", "no current context"),
     ],
 )
-async def test_a_kubeconfig_of_no_use_is_told_and_nothing_is_run(
+async def test_a_kubeconfig_of_no_use_is_reported_and_nothing_is_run(
     world: Any, machine: Plain, kubeconfig: str, words: str
 ) -> None:
     await tell_kubeconfig(world, kubeconfig)
@@ -194,7 +194,7 @@ async def rude(_request: web.Request) -> web.Response:
         pytest.param(rude, "[2Jgone", marks=pytest.mark.slow),
     ],
 )
-async def test_a_workload_cluster_that_means_harm_is_told_and_does_none(
+async def test_a_workload_cluster_that_means_harm_is_reported_and_does_none(
     world: Any, machine: Plain, answer: Any, words: str
 ) -> None:
     app = web.Application()
@@ -224,7 +224,7 @@ async def test_a_workload_cluster_that_means_harm_is_told_and_does_none(
 
 
 @pytest.mark.slow
-async def test_a_job_that_fails_is_told_and_tried_again(world: Any, machine: Plain) -> None:
+async def test_a_job_that_fails_is_reported_and_tried_again(world: Any, machine: Plain) -> None:
     name = f"laneway-vector-add-{machine.metadata.name}"
     failed = {
         "type": "Failed",

@@ -83,7 +83,7 @@ async def test_a_claim_is_enabled_once_the_kubelet_knows_the_device(
     await cluster.until(PCIDeviceClaim, NAMES[NIC], lambda one: one.status.passthrough_enabled)
 
 
-async def test_nobody_waits_for_a_device_that_somebody_else_has(
+async def test_nothing_waits_for_a_device_with_another_holder(
     cluster: Any, node: Any, host: Any
 ) -> None:
     name = await resource(cluster, NIC)
@@ -123,7 +123,7 @@ async def test_a_claim_that_waits_for_a_pod_says_that_it_goes(
     await cluster.until(PCIDeviceClaim, NAMES[NIC], lambda one: one is None)
 
 
-async def test_a_device_without_its_object_is_given_back_by_its_claim(
+async def test_a_device_without_its_object_is_released_by_its_claim(
     cluster: Any, node: Any, simulated: Any
 ) -> None:
     host = simulated("plain", "node1")

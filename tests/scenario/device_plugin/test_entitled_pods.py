@@ -117,7 +117,7 @@ async def test_a_pod_that_may_not_have_the_device_fails_and_says_why(kims: Kubel
     assert await kims.admit(await kims.bound("kims", "kim")) == ""
 
 
-async def test_a_device_of_everybodys_is_handed_out_beside_one_of_kims(kims: Kubelet) -> None:
+async def test_a_device_of_all_is_allocated_alongside_one_of_kims(kims: Kubelet) -> None:
     await kims.claim(OTHER, "")
     await kims.node.allocatable(kims.resource, 2)
     # The preference leaves kim's alone, and for two there are not enough.
@@ -168,7 +168,7 @@ async def test_a_kubelet_waits_until_the_other_pod_is_known_to_have_failed(
 
 
 @pytest.mark.parametrize("silent", ["API server", "kubelet"])
-async def test_where_nobody_says_which_pod_is_meant_only_what_is_everybodys_is_handed_out(
+async def test_where_the_pod_is_not_known_only_devices_for_all_are_allocated(
     kims: Kubelet, monkeypatch: pytest.MonkeyPatch, silent: str
 ) -> None:
     monkeypatch.setattr(gate, "ASK_SECONDS", 0.5)

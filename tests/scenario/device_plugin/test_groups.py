@@ -45,7 +45,7 @@ async def claimed(cluster: Any, node: Any) -> tuple[str, str]:
     return found[0], found[1]
 
 
-async def test_a_pod_gets_all_of_a_group_that_it_asks_for(
+async def test_a_pod_gets_all_of_a_group_that_it_requests(
     cluster: Any, node: Any, host: Any
 ) -> None:
     gpu, audio = await claimed(cluster, node)
@@ -58,7 +58,9 @@ async def test_a_pod_gets_all_of_a_group_that_it_asks_for(
         await node.said(NAMES[address], "Ready", "Available", PCIDeviceClaim)
 
 
-async def test_the_rest_of_a_group_is_for_nobody_else(cluster: Any, node: Any, host: Any) -> None:
+async def test_the_rest_of_a_group_is_not_allocated_to_others(
+    cluster: Any, node: Any, host: Any
+) -> None:
     gpu, audio = await claimed(cluster, node)
     uid, _ = await node.pod("launcher", **{gpu: 1})
     kept = await node.said(NAMES[AUDIO], "Advertised", "Unhealthy", PCIDeviceClaim)

@@ -50,7 +50,7 @@ def reported(grant: Any, framework: str) -> list[str]:
     return grant.envs[f"{prefix}_RESOURCE_NVIDIA_COM_NVIDIA_A2-4Q"].split(",")
 
 
-async def test_a_configured_vgpu_is_handed_to_a_pod(cluster, node, simulated, framework) -> None:
+async def test_a_configured_vgpu_is_allocated_to_a_pod(cluster, node, simulated, framework) -> None:
     await node.agent(simulated(framework, "node1"))
     await make(cluster, framework, FIRST)
     await node.allocatable(RESOURCE, 1)
@@ -147,7 +147,7 @@ async def test_an_agent_that_was_killed_offers_the_same_again(
     assert not set(reported(granted["compute"], framework)) & {one for _, one in had}
 
 
-async def test_a_faulty_card_is_for_nobody_from_the_start(
+async def test_a_faulty_card_is_never_allocated(
     cluster, node, simulated, framework, monkeypatch
 ) -> None:
     host = simulated(framework, "node1")
@@ -174,9 +174,7 @@ async def test_a_faulty_card_is_for_nobody_from_the_start(
 
 
 @pytest.mark.slow
-async def test_a_kubelet_that_was_restarted_is_told_again(
-    cluster, node, simulated, framework
-) -> None:
+async def test_a_restarted_kubelet_gets_the_list_again(cluster, node, simulated, framework) -> None:
     await node.agent(simulated(framework, "node1"))
     await make(cluster, framework, FIRST)
     await node.allocatable(RESOURCE, 1)
@@ -288,7 +286,7 @@ async def test_a_pod_that_came_again_under_its_name_keeps_what_it_got(
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_pod_keeps_nothing_that_it_never_asked_for(
+async def test_a_pod_keeps_nothing_that_it_never_requested(
     cluster, node, simulated, framework, monkeypatch
 ) -> None:
     # For so long a device may be a pod's that the kubelet does not name yet.

@@ -208,7 +208,7 @@ async def test_webhooks_that_outlived_their_controller_are_a_problem(
     assert "pcidevices-mutator" in found["HarvesterWebhooks"][0]
 
 
-async def test_parts_that_lack_or_fail_are_told(cluster: Any, parts: Installed) -> None:
+async def test_parts_that_lack_or_fail_are_reported(cluster: Any, parts: Installed) -> None:
     await parts.workload(DAEMON_SETS, "laneway-agent", 1, 2)
     await parts.workload(DEPLOYMENTS, "laneway-manager", 1, 1, tag="1.2.2")
     found = await reported(cluster.client, Level.PROBLEM, Level.ADVICE)
@@ -219,7 +219,7 @@ async def test_parts_that_lack_or_fail_are_told(cluster: Any, parts: Installed) 
     ]
 
 
-async def test_definitions_that_are_older_or_newer_are_told_by_field(cluster: Any) -> None:
+async def test_definitions_that_are_older_or_newer_are_reported_by_field(cluster: Any) -> None:
     name = "nodes.devices.harvesterhci.io"
     path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
     crd = json.loads(await cluster.client.raw(path))

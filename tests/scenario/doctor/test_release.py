@@ -246,7 +246,9 @@ class Refusing(Client):
         return await super()._call(method, path, *args, **kwargs)
 
 
-async def test_what_is_refused_is_told_and_the_rest_goes_on(world: World, kubeconfig: str) -> None:
+async def test_what_is_refused_is_reported_and_the_rest_goes_on(
+    world: World, kubeconfig: str
+) -> None:
     node = await world.add("node1", "a2")
     await world.vgpu(VGPU, "NVIDIA A2-4Q")
     await world.claim(CLAIM)

@@ -198,7 +198,7 @@ class Other(msgspec.Struct):
     spec: int
 
 
-async def test_what_cannot_be_read_is_told_by_its_name_and_is_no_matter_of_rights(
+async def test_what_cannot_be_read_is_reported_by_its_name_and_is_no_matter_of_rights(
     cluster: Any,
 ) -> None:
     odd = Resource("kubevirt.io", "v1", "kubevirts", True, Other)

@@ -58,7 +58,7 @@ async def test_the_tree_tells_what_a_gpu_carries_and_has_room_for(
     assert verbose == [*done.lines, f"    0000:08:00.4 A2-4Q: vgpudevice/{VGPU}"]
 
 
-async def test_a_desired_state_that_is_not_met_is_told_with_its_reason(
+async def test_a_desired_state_that_is_not_met_is_reported_with_its_reason(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
     await cluster.ask(VGPU, "NVIDIA A2-99Q")
@@ -220,7 +220,7 @@ async def test_what_is_to_happen_when_it_is_possible_is_stored_with_the_way_to_c
 
 
 @pytest.mark.slow
-async def test_mig_mode_without_instances_is_what_was_asked_for(
+async def test_mig_mode_without_instances_is_what_was_requested(
     cluster: Any, simulated: Any, laneway: Laneway
 ) -> None:
     await register(cluster, "node3")
@@ -235,7 +235,7 @@ async def test_mig_mode_without_instances_is_what_was_asked_for(
 
 
 @pytest.mark.parametrize("number", first(signal.SIGINT, signal.SIGHUP))
-async def test_who_interrupts_the_wait_is_told_what_goes_on_and_how_to_cancel_it(
+async def test_an_interrupted_wait_says_what_goes_on_and_how_to_cancel_it(
     cluster: Any, gate: Any, kubeconfig: str, number: signal.Signals
 ) -> None:
     host = gate("a2", "node1")
@@ -259,7 +259,7 @@ async def test_who_interrupts_the_wait_is_told_what_goes_on_and_how_to_cancel_it
 
 
 @pytest.mark.parametrize("theirs", first(False, True))
-async def test_what_is_refused_after_it_was_stored_is_set_back_if_nobody_changed_it(
+async def test_what_is_refused_after_it_was_stored_is_set_back_if_unchanged(
     cluster: Any, a2: Any, kubeconfig: str, theirs: bool
 ) -> None:
     await cluster.stop_agent(a2.agent)
@@ -297,7 +297,7 @@ async def test_what_is_refused_after_it_was_stored_is_set_back_if_nobody_changed
 
 
 @pytest.mark.slow
-async def test_what_objects_show_against_a_desired_state_is_told_before_it_is_written(
+async def test_what_objects_show_against_a_desired_state_is_reported_before_it_is_written(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
     await cluster.ask(VGPU, Q4)
@@ -330,7 +330,7 @@ async def test_a_dry_run_tells_the_change_and_makes_none(
 
 
 @pytest.mark.slow
-async def test_nobody_waits_who_does_not_want_to(cluster: Any, a2: Any, laneway: Laneway) -> None:
+async def test_waiting_is_optional(cluster: Any, a2: Any, laneway: Laneway) -> None:
     await cluster.stop_agent(a2.agent)
 
     done = await laneway("gpu", "disable", TITLE, "--when-possible", "--no-wait")
@@ -340,7 +340,7 @@ async def test_nobody_waits_who_does_not_want_to(cluster: Any, a2: Any, laneway:
 
 
 @pytest.mark.slow
-async def test_an_agent_that_does_not_answer_is_told_of(
+async def test_an_agent_that_does_not_answer_is_reported(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
     await cluster.stop_agent(a2.agent)

@@ -118,7 +118,7 @@ async def test_nothing_is_left_of_a_dry_run_that_was_interrupted(
 
 
 @pytest.mark.slow
-async def test_nothing_is_left_of_a_dry_run_that_nobody_answered(
+async def test_nothing_is_left_of_a_dry_run_without_an_answer(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
     await cluster.stop_agent(a2.agent)
@@ -305,7 +305,9 @@ async def test_instances_of_a_card_are_explained(
 
 
 @pytest.mark.slow
-async def test_a_device_that_there_is_not_is_told(cluster: Any, a2: Any, laneway: Laneway) -> None:
+async def test_a_device_that_there_is_not_is_reported(
+    cluster: Any, a2: Any, laneway: Laneway
+) -> None:
     done = await laneway("explain", "node9/08:00.0", status=1)
     assert "node node9 has no devices. Nodes with devices: node1" in done.err
     assert (await laneway("explain", "node1/01:00.0")).out.startswith("PCIDevice node1-000001000\n")
@@ -314,7 +316,7 @@ async def test_a_device_that_there_is_not_is_told(cluster: Any, a2: Any, laneway
 # --------------------------------------------------------------------- servers that do not help
 
 
-async def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
+async def test_a_server_that_is_not_there_is_reported(tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text(
         "current-context: c\ncontexts: [{name: c, context: {cluster: c}}]\n"
@@ -327,7 +329,7 @@ async def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_kinds_that_are_not_installed_are_told(
+async def test_kinds_that_are_not_installed_are_reported(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
     await cluster.stop_agent(a2.agent)
@@ -346,7 +348,7 @@ async def test_kinds_that_are_not_installed_are_told(
 
 
 @pytest.mark.slow
-async def test_what_a_user_may_not_do_is_told(tmp_path: Path) -> None:
+async def test_what_a_user_may_not_do_is_reported(tmp_path: Path) -> None:
     users = {"all": User("admin", ("system:masters",)), "none": User("guest", ())}
     server = ApiServer(str(tmp_path / "state.db"), authenticator=Authenticator(users))
     await server.start()

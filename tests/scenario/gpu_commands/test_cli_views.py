@@ -141,7 +141,7 @@ async def test_top_once_tells_what_is_not_known_by_a_dash(
 
 
 @pytest.mark.parametrize("plain", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {}])
-async def test_a_terminal_gets_colours_unless_somebody_wants_none(plain: dict[str, str]) -> None:
+async def test_a_terminal_gets_colours_unless_they_are_off(plain: dict[str, str]) -> None:
     doctor = Terminal("doctor", "node", "--simulate", "a2", columns=60, **plain)
     await at_terminal(doctor.rest)
     assert ("\x1b[" not in doctor.said) is bool(plain)

@@ -178,7 +178,7 @@ async def test_a_stopped_vm_keeps_what_it_had_and_gets_another_record_when_it_ru
     await desk.until({"hostdevices": {A2: ["node2-000008000"]}})
 
 
-async def test_what_a_stopped_vm_no_longer_asks_for_is_taken_off(world: Any, desk: Machine) -> None:
+async def test_what_a_stopped_vm_no_longer_requests_is_taken_off(world: Any, desk: Machine) -> None:
     await world.manager()
     had = {"hostdevices": {A2: ["node1-000008000", "node1-000009000"], STICK: ["stick"]}}
     await desk.made(A2, A2, STICK, annotations={KEY: msgspec.json.encode(had).decode()})
@@ -188,7 +188,7 @@ async def test_what_a_stopped_vm_no_longer_asks_for_is_taken_off(world: Any, des
     await desk.until(None)
 
 
-async def test_what_a_stopped_vm_asks_for_by_name_as_well_is_added(
+async def test_what_a_stopped_vm_requests_by_name_as_well_is_added(
     world: Any, desk: Machine
 ) -> None:
     await world.manager()
@@ -232,7 +232,7 @@ async def test_a_vm_that_runs_without_devices_has_no_record(world: Any, desk: Ma
 
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("mixed", first(False, True))
-async def test_devices_that_are_given_back_one_by_one_all_stay_reserved(
+async def test_devices_that_are_released_one_by_one_all_stay_reserved(
     world: Any, desk: Machine, mixed: bool, first: int
 ) -> None:
     """A pod ends, and its instance is still there: RerunOnFailure keeps one that has succeeded."""
@@ -292,7 +292,7 @@ async def test_what_a_dead_node_still_says_is_not_in_the_record_of_one_that_runs
 
 
 @pytest.mark.parametrize("spoilt", first("{", "", "[]", '{"gpus":3}'))
-async def test_a_spoilt_record_stops_nobody(world: Any, desk: Machine, spoilt: str) -> None:
+async def test_a_spoilt_record_stops_nothing(world: Any, desk: Machine, spoilt: str) -> None:
     await world.manager()
     await desk.made(A2, annotations={KEY: spoilt})
     await world.claim("node1-000008000")

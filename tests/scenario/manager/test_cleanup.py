@@ -180,7 +180,7 @@ async def test_a_node_that_is_only_being_deleted_keeps_everything(furnished: Any
     assert await _objects(furnished) == _of("node2")
 
 
-async def test_a_node_that_harvesters_clean_up_held_is_let_go(furnished: Any) -> None:
+async def test_a_node_that_harvesters_clean_up_held_is_released(furnished: Any) -> None:
     await furnished.manager()
     nodes = served(CoreNode)
     held = {"metadata": {"finalizers": ["wrangler.cattle.io/node-remove"]}}
@@ -190,7 +190,7 @@ async def test_a_node_that_harvesters_clean_up_held_is_let_go(furnished: Any) ->
     assert await _objects(furnished) == _of("node2")
 
 
-async def test_a_living_node_is_not_let_go_of(furnished: Any) -> None:
+async def test_a_living_node_is_not_released(furnished: Any) -> None:
     manager = await furnished.manager()
     nodes = served(CoreNode)
     held = {"metadata": {"finalizers": ["wrangler.cattle.io/node-remove"]}}
@@ -348,7 +348,7 @@ async def test_a_vm_that_never_was_a_node_keeps_its_desired_states(
     assert "the cluster has no record of a node alone" in caplog.text
 
 
-async def test_an_agent_notes_whose_node_it_looks_after(world: Any, simulated: Any) -> None:
+async def test_an_agent_notes_whose_node_it_manages(world: Any, simulated: Any) -> None:
     """Also when the node is registered, or registered again, while the agent runs."""
 
     def noted(uid: str) -> Any:
@@ -404,7 +404,7 @@ async def test_a_claim_that_no_agent_answered_goes_by_its_device(furnished: Any)
 
 
 @pytest.mark.slow
-async def test_a_node_that_comes_back_has_its_objects_made_anew_and_kept(
+async def test_a_node_that_comes_back_has_its_objects_made_again_and_kept(
     furnished: Any, simulated: Any
 ) -> None:
     manager = await furnished.manager()

@@ -202,9 +202,7 @@ async def test_who_finds_the_lease_taken_stops_at_once(candidates: Both, lines: 
     assert lines.clock.seconds - began >= 15, "the person has the time that was granted"
 
 
-async def test_who_stops_when_somebody_else_has_the_lease_leaves_it_to_him(
-    candidates: Both, lines: Any
-) -> None:
+async def test_who_stops_when_another_has_the_lease_leaves_it(candidates: Both, lines: Any) -> None:
     one, two = candidates
     one.start()
     await lines.until(lambda: one.at_work)
@@ -233,7 +231,7 @@ async def test_a_lease_that_was_deleted_is_made_again(candidates: Both, lines: A
     assert (await _lease(one.line)).holder_identity == "one"
 
 
-async def test_without_the_namespace_nobody_leads_and_that_is_told_once(
+async def test_without_the_namespace_no_manager_leads_and_that_is_reported_once(
     lines: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     line = await lines.line()

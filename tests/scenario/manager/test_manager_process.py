@@ -75,7 +75,7 @@ def test_a_manager_leads_tells_of_itself_and_stops_cleanly(data: Path) -> None:
 
 
 @pytest.mark.slow
-def test_beside_laneway_up_it_stands_by(data: Path) -> None:
+def test_alongside_laneway_up_it_stands_by(data: Path) -> None:
     manager, url = _start(data)
     assert _fetch(f"{url}/readyz") == (200, "ok\n")
     assert "laneway_manager_leading 0.0" in _fetch(f"{url}/metrics")[1]

@@ -145,7 +145,7 @@ async def test_nothing_is_written_at_rest(world: Any, requests: list[tuple[str, 
     assert written == []
 
 
-async def test_an_entry_that_kubevirt_served_before_is_given_back(world: Any) -> None:
+async def test_an_entry_that_kubevirt_served_before_is_released(world: Any) -> None:
     own = {"pciVendorSelector": "10DE:25B6", "resourceName": "nvidia.com/GA107GL_A2"}
     await world.edit(pciHostDevices=[own])
     await world.manager()
@@ -167,7 +167,9 @@ async def test_every_kubevirt_permits_and_one_that_comes_late_too(world: Any) ->
     await world.client.delete(KUBEVIRTS, "other", "default")
 
 
-async def test_two_kinds_of_device_under_one_name_are_both_permitted_and_told(world: Any) -> None:
+async def test_two_kinds_of_device_under_one_name_are_both_permitted_and_reported(
+    world: Any,
+) -> None:
     manager = await world.manager()
     await world.claim("node1-000008000")
     await world.claim("node2-000008000", "10de:25b7")
@@ -280,7 +282,9 @@ async def test_odd_claims_permit_nothing_and_stop_nothing(world: Any) -> None:
     assert await world.lists() == {"pciHostDevices": [A2]}
 
 
-async def test_a_program_that_keeps_on_removing_entries_is_told_and_not_fought(world: Any) -> None:
+async def test_a_program_that_keeps_on_removing_entries_is_reported_and_not_fought(
+    world: Any,
+) -> None:
     manager = await world.manager()
     await world.claim("node1-000008000")
     for _ in range(11):

@@ -147,7 +147,7 @@ def test_port_in_use_is_said(running: Laneway, api: Api, tmp_path: Path) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", first(signal.SIGTERM, signal.SIGINT))
-def test_stop_is_clean_although_somebody_watches(
+def test_stop_is_clean_despite_a_watch(
     start: Start, tmp_path: Path, number: signal.Signals
 ) -> None:
     up = start("up", *SPEC, "--data-dir", str(tmp_path))
@@ -161,9 +161,7 @@ def test_stop_is_clean_although_somebody_watches(
 
 
 @pytest.mark.slow
-def test_nobody_is_asked_about_writes_when_laneway_has_stopped(
-    start: Start, tmp_path: Path
-) -> None:
+def test_no_webhook_is_called_when_laneway_has_stopped(start: Start, tmp_path: Path) -> None:
     def reviews() -> list[str]:
         configurations = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations"
         found = [Api(tmp_path).call(configurations.format(k)) for k in ("mutating", "validating")]
@@ -206,7 +204,7 @@ def test_stop_while_starting_is_clean_and_the_next_start_completes(
 
 
 @pytest.mark.slow
-def test_nothing_is_lost_or_written_anew_when_killed(start: Start, tmp_path: Path) -> None:
+def test_nothing_is_lost_or_written_again_when_killed(start: Start, tmp_path: Path) -> None:
     arguments = ("up", *SPEC, "--data-dir", str(tmp_path))
     first = start(*arguments)
     first.until(READY)

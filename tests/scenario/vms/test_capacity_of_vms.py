@@ -59,7 +59,7 @@ def reported(ledger: Ledger, consumer: Consumer) -> bool:
     return stock is not None and any(device.owner == consumer for device in stock.devices)
 
 
-async def test_two_race_for_the_last_vgpu_and_the_other_is_told_who_has_it(world: World) -> None:
+async def test_two_race_for_the_last_vgpu_and_the_other_gets_the_holders_name(world: World) -> None:
     await vgpus(world, 1)
     ledger = await until(world, lambda ledger: counts(ledger) == Counts(1, free=1))
     assert can_start(ledger, Request(resources={VGPU: 1})).yes

@@ -117,7 +117,7 @@ async def test_vm_with_two_vgpus_and_a_function_runs_where_they_are(
 
 
 @pytest.mark.realapi
-async def test_what_a_guest_calls_itself_makes_nobody_else_the_owner(world: World) -> None:
+async def test_the_name_of_a_guest_changes_no_owner(world: World) -> None:
     node = await world.add("node1", "a2-vfio")
     vgpus = ["node1-000008004", "node1-000008005"]
     for name in vgpus:

@@ -67,7 +67,7 @@ async def node(world: World) -> AsyncIterator[SimNode]:
 
 
 @pytest.mark.realapi
-async def test_a_vm_gets_the_device_it_asks_for_and_gives_it_back(
+async def test_a_vm_gets_the_device_it_requests_and_releases_it(
     world: World, node: SimNode
 ) -> None:
     await world.make_vm("one", host_devices=[RESOURCE])
@@ -167,7 +167,7 @@ def pod_body(name: str, count: int, **spec: object) -> dict[str, object]:
     return {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
 
 
-async def test_pod_that_somebody_put_on_a_full_node_is_refused_by_its_kubelet(
+async def test_a_pod_that_was_put_on_a_full_node_is_refused_by_its_kubelet(
     world: World, node: SimNode
 ) -> None:
     await world.client.create(PODS, pod_body("one", 1), NAMESPACE)

@@ -107,7 +107,7 @@ async def test_device_of_a_stopped_vm_goes_to_who_asks(world: World, node: SimNo
 
 
 @pytest.mark.slow
-async def test_kubelet_dies_while_it_asks_for_devices(world: World, node: SimNode) -> None:
+async def test_kubelet_dies_while_it_requests_devices(world: World, node: SimNode) -> None:
     node.kubelet.faults.die_before_allocate = True
     await world.make_vm("vm1", host_devices=[NIC], gpus=[VGPU])
     pod = await world.pod_of("vm1")
@@ -185,7 +185,7 @@ async def test_claim_is_released_while_its_device_is_in_use(world: World, node: 
 
 
 @pytest.mark.slow
-async def test_vgpu_is_taken_away_only_from_nobody(world: World, node: SimNode) -> None:
+async def test_a_vgpu_in_use_is_not_taken_away(world: World, node: SimNode) -> None:
     await world.make_vm("vm1", gpus=[VGPU, VGPU])
     await world.running("vm1")
     await world.cluster.disable(VGPUS[0])

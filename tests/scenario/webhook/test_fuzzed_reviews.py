@@ -117,7 +117,7 @@ def test_a_body_may_be_anything(webhook: WebhookInThread, body: Any, path: str) 
 
 
 @pytest.mark.parametrize(("odd", "body"), list(odd_bodies()))
-def test_odd_bodies_are_told_apart_from_reviews(
+def test_odd_bodies_are_distinguished_from_reviews(
     webhook: WebhookInThread, odd: str, body: bytes
 ) -> None:
     status, answer = webhook.send(body)
@@ -191,7 +191,7 @@ def test_a_body_that_is_too_large_is_not_read(webhook: WebhookInThread) -> None:
     assert status == 413
 
 
-def test_other_methods_paths_and_types_are_told(webhook: WebhookInThread) -> None:
+def test_other_methods_paths_and_types_are_reported(webhook: WebhookInThread) -> None:
     body = msgspec.json.encode(review("virtualmachines", new=make_vm(), group="kubevirt.io"))
     assert webhook.send(body, "/v1/webhook/other")[0] == 404
     assert webhook.send(body, "/")[0] == 404
@@ -205,7 +205,7 @@ def test_other_methods_paths_and_types_are_told(webhook: WebhookInThread) -> Non
     assert webhook.send(body, headers=with_charset)[0] == 200
 
 
-def test_a_client_that_goes_away_hurts_nobody(webhook: WebhookInThread) -> None:
+def test_a_client_that_goes_away_affects_no_others(webhook: WebhookInThread) -> None:
     for _ in range(20):
         connection = webhook.connect()
         connection.putrequest("POST", VALIDATION)

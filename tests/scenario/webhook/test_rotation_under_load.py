@@ -278,7 +278,7 @@ async def _has_pair(stage: Stage, before: bytes) -> bool:
     return data.get("tls.crt", before) != before and bool(data.get("tls.key"))
 
 
-async def test_a_bundle_that_somebody_takes_away_is_put_back(stage: Stage) -> None:
+async def test_a_removed_bundle_is_put_back(stage: Stage) -> None:
     before = await bundles(stage.client)
     kind, name = next(iter(CONFIGURATIONS.items()))
     operations = [{"op": "remove", "path": "/webhooks/1/clientConfig/caBundle"}]
@@ -323,7 +323,7 @@ async def test_replicas_restart_and_no_request_is_missed(stage: Stage) -> None:
 
 
 @pytest.mark.slow
-async def test_nobody_is_asked_who_does_not_know_the_cluster(stage: Stage) -> None:
+async def test_only_plugins_that_know_the_cluster_are_asked(stage: Stage) -> None:
     first = stage.replicas[0]
     await first.stop()
     first.caches.missing = ["claims"]
@@ -339,7 +339,7 @@ async def test_nobody_is_asked_who_does_not_know_the_cluster(stage: Stage) -> No
     assert first.webhook.ready.is_set()
 
 
-async def test_one_that_is_to_stop_asks_its_clients_to_connect_anew(
+async def test_one_that_is_to_stop_asks_its_clients_to_connect_again(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listening, "KEEP_ALIVE_SECONDS", 60.0)

@@ -90,7 +90,7 @@ async def test_the_first_news_are_everything(followed: Followed, vcenter: Simula
     assert hosts["DC0_C0_H1"].shared_direct
 
 
-async def test_who_has_a_device_is_told(connection: VCenter, followed: Followed) -> None:
+async def test_the_holder_of_a_device_is_reported(connection: VCenter, followed: Followed) -> None:
     vm = await running(connection, "whole", DynamicBacking((PciIds(4318, 7864),), "lab-a"))
     host = await followed.until("DC0_C0_H0", lambda host: bool(host.devices[0].holder))
     assert [device.holder for device in host.devices] == [vm, ""]
@@ -98,7 +98,7 @@ async def test_who_has_a_device_is_told(connection: VCenter, followed: Followed)
     await followed.until("DC0_C0_H0", lambda host: not host.devices[0].holder)
 
 
-async def test_who_has_vgpus_of_which_profile_is_told(
+async def test_who_has_vgpus_of_which_profile_is_reported(
     connection: VCenter, followed: Followed
 ) -> None:
     half = VgpuBacking("grid_t4-8q")
@@ -115,7 +115,7 @@ async def test_who_has_vgpus_of_which_profile_is_told(
     assert host.shared_gpus[0].users == (VgpuUser(two, "grid_t4-8q"),)
 
 
-async def test_only_what_changed_is_told(followed: Followed, vcenter: Simulator) -> None:
+async def test_only_what_changed_is_reported(followed: Followed, vcenter: Simulator) -> None:
     vcenter.change_host("DC0_C0_H2", maintenance=True)
     changed = await followed.next()
     assert [host.name for host in changed.hosts] == ["DC0_C0_H2"]
@@ -153,7 +153,7 @@ async def test_a_cluster_without_drs_and_its_host_groups(
     await followed.close()
 
 
-async def test_after_an_interruption_everything_is_told_anew(
+async def test_after_an_interruption_everything_is_reported_again(
     connection: VCenter, followed: Followed, vcenter: Simulator
 ) -> None:
     vcenter.change_host("DC0_C0_H2", maintenance=True)

@@ -78,7 +78,7 @@ def other(name: str, **more: object) -> Clone:
     return msgspec.structs.replace(CLONE, name=name, instance_uuid=uuid, **more)
 
 
-async def test_a_clone_is_what_was_asked_for(
+async def test_a_clone_is_what_was_requested(
     connection: VCenter, done: Doing, vcenter: Simulator
 ) -> None:
     vm = await done.machine()

@@ -220,7 +220,7 @@ async def test_a_connection_that_breaks_leaves_open_whether_it_was_done(
     assert (await ruled.seen(vm)).on == after
 
 
-async def test_a_task_fails_where_it_is_told_to(start_vcenter: Start, log_into: LogIn) -> None:
+async def test_a_task_fails_where_it_is_set_to(start_vcenter: Start, log_into: LogIn) -> None:
     vcenter = start_vcenter({"DC0_C0_H1": [CARD]})
     ruled = Ruled(await log_into(vcenter))
     vcenter.fail("PowerOnVM_Task", "NoDiskSpace", "Full.", host="DC0_C0_H1")

@@ -65,7 +65,7 @@ async def stage() -> Stage:
     return Stage()
 
 
-async def test_the_whole_requester_is_told(stage: Stage) -> None:
+async def test_the_whole_requester_is_reported(stage: Stage) -> None:
     assert await stage.has()
     (review,) = stage.server.asked
     assert review["spec"] == {
@@ -113,7 +113,7 @@ async def test_an_answer_is_kept_for_one_requester_only(stage: Stage, other: Req
     assert not await stage.has(consumer=other)
 
 
-async def test_each_right_is_asked_for_itself(stage: Stage) -> None:
+async def test_each_right_is_checked_by_itself(stage: Stage) -> None:
     rights = [USE, Access("administer", USE.resource, USE.name), Access("use", "x", USE.name)]
     assert (await stage.reviews.granted(ANNA, rights)).granted == frozenset(rights)
     assert len(stage.server.asked) == 3
@@ -129,7 +129,7 @@ async def test_many_who_wait_ask_once(stage: Stage) -> None:
     assert len(stage.server.asked) == 1
 
 
-async def test_what_cannot_be_asked_is_not_granted_and_told_and_not_kept(stage: Stage) -> None:
+async def test_what_cannot_be_asked_is_not_granted_and_reported_and_not_kept(stage: Stage) -> None:
     stage.server.allows = ForbiddenError(403, "Forbidden", "no reviews for you")
     rights = await stage.reviews.granted(ANNA, [USE])
     assert rights.granted == frozenset()

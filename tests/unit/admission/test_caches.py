@@ -30,7 +30,7 @@ async def test_every_store_of_the_world_is_kept_and_indexed() -> None:
         assert AdmissionCaches.of(client, vsphere_refuses=True).world.vsphere_refuses
 
 
-async def test_nobody_waits_for_kinds_that_a_cluster_need_not_have() -> None:
+async def test_nothing_waits_for_kinds_that_a_cluster_need_not_have() -> None:
     async with Client(ClusterConfig(Cluster("http://127.0.0.1:1"))) as client:
         caches = AdmissionCaches.of(client)
         assert "claims" in caches.waiting_for()

@@ -87,7 +87,7 @@ async def stage() -> Stage:
     return Stage()
 
 
-async def test_rules_see_who_asks_for_what(stage: Stage) -> None:
+async def test_rules_see_who_requests_what(stage: Stage) -> None:
     assert (await stage.ask(CLAIMS, "UPDATE", claim(), claim(userName="bob")))["allowed"]
     (request,) = stage.shown
     assert (request.operation, request.name) == ("UPDATE", "node1-000001000")
@@ -192,7 +192,7 @@ TYPED: dict[str, Any] = {"spec": {"instancetype": {"name": "gpu"}, "template": {
         (LABELLED, ASKS, True),
     ],
 )
-async def test_what_asks_for_devices_never_passes_unjudged(
+async def test_what_requests_devices_never_passes_unjudged(
     stage: Stage, new: Any, old: Any, *, allowed: bool, mutates: bool
 ) -> None:
     """Neither where it cannot be read nor where a rule fails; but it can be mended and deleted."""
@@ -215,7 +215,7 @@ async def test_an_object_that_cannot_be_read_may_be_mended_and_deleted(stage: St
     assert len(stage.shown) == 1
 
 
-async def test_what_there_are_no_rules_for_passes_and_is_told(stage: Stage) -> None:
+async def test_what_there_are_no_rules_for_passes_and_is_reported(stage: Stage) -> None:
     response = await stage.ask(("apps", "deployments"), "CREATE", claim())
     assert response["allowed"]
     assert "no rules" in response["warnings"][0]

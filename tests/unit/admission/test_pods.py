@@ -161,7 +161,7 @@ def users(obj: Mapping[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("asks", [pod(NIC), pod(init=NIC), pod(FREE, NIC)])
 @pytest.mark.parametrize(("user", "reasons"), [("alice", []), ("bob", ["ClaimedByOther"])])
-async def test_a_pod_has_what_is_claimed_for_whoever_makes_it(
+async def test_a_pod_has_what_is_claimed_for_its_author(
     admission: Admission, asks: dict[str, Any], user: str, reasons: list[str]
 ) -> None:
     stored, found = await admission.write(asks, user=user)
@@ -193,7 +193,7 @@ async def test_the_pods_of_a_deployment_have_what_their_account_may_use(
 
 
 @pytest.mark.parametrize("asks", [pod(), pod("rdma/hca"), pod("nvidia.com/gpu")])
-async def test_pods_that_ask_for_nothing_of_laneways_stay_as_they_are(
+async def test_pods_that_request_nothing_of_laneways_stay_as_they_are(
     admission: Admission, asks: dict[str, Any]
 ) -> None:
     assert await admission.write(asks, user="bob") == (asks, [])
@@ -214,7 +214,7 @@ async def test_a_note_of_ones_own_is_replaced(admission: Admission, note: str) -
     assert KEY not in stored["metadata"]["annotations"]
 
 
-async def test_a_note_of_ones_own_is_refused_where_nobody_replaced_it(
+async def test_a_note_of_ones_own_is_refused_where_it_was_not_replaced(
     admission: Admission,
 ) -> None:
     found = await admission.write(pod(FREE, note=FORGED), user="bob", mutates=False)
@@ -337,7 +337,7 @@ async def test_no_write_marks_devices_as_seen_that_were_not(
     await started(admission, {**stored, "metadata": {**stored["metadata"], "uid": "m"}}, **NOBODYS)
 
 
-async def test_a_mark_of_ones_own_is_refused_where_nobody_took_it_away(
+async def test_a_mark_of_ones_own_is_refused_where_it_was_not_removed(
     admission: Admission,
 ) -> None:
     found = await admission.write(seen(make_vm(NIC)), make_vm(NIC), user="bob", mutates=False)
@@ -345,7 +345,7 @@ async def test_a_mark_of_ones_own_is_refused_where_nobody_took_it_away(
     assert found[1] == ["AnnotationReserved"]
 
 
-async def test_whoever_adds_devices_is_noted_beside_the_others(admission: Admission) -> None:
+async def test_a_user_who_adds_devices_is_noted_with_the_others(admission: Admission) -> None:
     first, _ = await admission.write(make_vm(NIC), user="alice")
 
     both, reasons = await admission.write(
@@ -382,7 +382,7 @@ async def test_who_writes_the_note_takes_the_devices_over_if_they_may(
     assert users(over) == ["bob"]
 
 
-async def test_the_note_of_a_vm_is_refused_where_nobody_replaced_it(
+async def test_the_note_of_a_vm_is_refused_where_it_was_not_replaced(
     admission: Admission,
 ) -> None:
     forged = make_vm(FREE, annotations={KEY: FORGED})

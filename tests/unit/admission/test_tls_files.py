@@ -125,7 +125,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_bad_pair_is_told_once_and_what_was_served_stays(
+def test_a_bad_pair_is_reported_once_and_what_was_served_stays(
     served: Served, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     good = pair()
@@ -155,7 +155,7 @@ def test_at_the_start_a_bad_pair_is_as_none(served: Served, kind: str) -> None:
     assert not served.files.loaded.is_set()
 
 
-def test_files_that_vanish_are_told_and_what_was_served_stays(served: Served) -> None:
+def test_files_that_vanish_are_reported_and_what_was_served_stays(served: Served) -> None:
     good = pair()
     served.put(good)
     served.cert.unlink()
@@ -217,7 +217,9 @@ async def test_only_clients_of_the_authority_are_answered(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("content", [b"", b"nothing", None])
-def test_authorities_that_cannot_be_used_are_told(tmp_path: Path, content: bytes | None) -> None:
+def test_authorities_that_cannot_be_used_are_reported(
+    tmp_path: Path, content: bytes | None
+) -> None:
     path = tmp_path / "ca.crt"
     if content is not None:
         path.write_bytes(content)

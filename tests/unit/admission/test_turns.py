@@ -43,7 +43,7 @@ async def test_peers_and_their_users_take_turns(office: Office) -> None:
     assert office.had == [mallory, other, bob, other, mallory, bob, mallory]
 
 
-async def test_who_goes_away_holds_nobody_up(office: Office) -> None:
+async def test_a_client_that_goes_away_delays_no_others(office: Office) -> None:
     async with asyncio.timeout(10):
         async with office.turns.turn("first"):
             waiting, chosen, last = office.queue(("a", ""), ("b", ""), ("c", ""))

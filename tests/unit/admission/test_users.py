@@ -55,7 +55,7 @@ def record(resource: str = "r/X", part: str = "hostdevices") -> str:
     return msgspec.json.encode({part: {resource: [DEVICE]}}).decode()
 
 
-def test_nobody(world: World) -> None:
+def test_no_user(world: World) -> None:
     vm(world, names="another")
     assert users_of(world, DEVICE) == ()
     assert users_of(world, "") == ()
@@ -72,7 +72,7 @@ def test_one_that_is_stopped_and_has_it_on_record(world: World, part: str) -> No
     assert users_of(world, DEVICE) == (Use(VM, VmState.STOPPED),)
 
 
-def test_a_record_holds_for_what_is_still_asked_for(world: World) -> None:
+def test_a_record_holds_for_what_is_still_requested(world: World) -> None:
     vm(world, record=record("r/OTHER"))
     assert users_of(world, DEVICE) == ()
 
@@ -108,7 +108,7 @@ def test_a_stopped_one_that_is_being_deleted_uses_nothing(world: World) -> None:
 
 
 @pytest.mark.parametrize("spoilt", ["{", "[]", '{"hostdevices":{"r/X":"no list"}}'])
-def test_a_record_that_somebody_has_spoilt_says_nothing(world: World, spoilt: str) -> None:
+def test_a_record_that_was_spoilt_says_nothing(world: World, spoilt: str) -> None:
     vm(world, names=DEVICE, record=spoilt)
     assert users_of(world, DEVICE) == (Use(VM, VmState.NEVER_STARTED),)
 

@@ -77,7 +77,7 @@ def expressions() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("title", "expression"), list(expressions()))
-def test_every_metric_that_is_asked_for_exists(title: str, expression: str) -> None:
+def test_every_queried_metric_exists(title: str, expression: str) -> None:
     metrics = known()
     for match in METRIC.finditer(expression):
         name = SUFFIX.sub("", match[0].partition("{")[0])

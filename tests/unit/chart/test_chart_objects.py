@@ -76,7 +76,7 @@ def test_only_the_agent_is_privileged(rendered: list[Object]) -> None:
     assert privileged == {"agent"}
 
 
-def test_everybody_else_is_nobody_and_can_do_nothing(rendered: list[Object]) -> None:
+def test_every_other_is_anonymous_and_can_do_nothing(rendered: list[Object]) -> None:
     for component, pod, container in containers(rendered):
         if component == "agent":
             continue
@@ -90,7 +90,7 @@ def test_everybody_else_is_nobody_and_can_do_nothing(rendered: list[Object]) -> 
         }
 
 
-def test_nobody_but_the_agent_sees_the_node(rendered: list[Object]) -> None:
+def test_only_the_agent_sees_the_node(rendered: list[Object]) -> None:
     for component, pod, _ in containers(rendered):
         assert not pod.get("hostNetwork")
         assert not pod.get("hostIPC")
@@ -153,7 +153,7 @@ def test_the_program_takes_what_a_pod_tells_it(
         command.make_context(name, list(arguments))
 
 
-def test_whoever_examines_a_node_in_its_agents_pod_looks_where_the_agent_does(
+def test_a_command_in_the_agents_pod_looks_where_the_agent_does(
     rendered: list[Object],
 ) -> None:
     [agent] = [one for component, _, one in containers(rendered) if component == "agent"]
@@ -314,7 +314,7 @@ def test_of_nodes_only_those_are_asked_about_that_have_our_label(rendered: list[
     assert [webhook["failurePolicy"] for webhook in asked] == ["Ignore"]
 
 
-def test_of_pods_only_those_are_asked_about_that_ask_for_devices(rendered: list[Object]) -> None:
+def test_of_pods_only_those_are_asked_about_that_request_devices(rendered: list[Object]) -> None:
     """And whoever fails to answer blocks nobody's pod; what says to be judged must have been."""
     asked = [
         (webhook["name"].partition(".")[0], webhook["failurePolicy"])

@@ -37,7 +37,7 @@ def test_secrets_to_pull_with() -> None:
     assert agent({"image": {"pullSecrets": ["a"]}})["imagePullSecrets"] == [{"name": "a"}]
 
 
-def test_an_agent_goes_everywhere_unless_it_is_told_otherwise() -> None:
+def test_an_agent_runs_on_every_node_by_default() -> None:
     spec = agent({})
 
     assert spec["tolerations"] == [{"operator": "Exists"}]
@@ -71,7 +71,7 @@ def test_replicas_stand_apart() -> None:
         assert chosen == found["spec"]["selector"]
 
 
-def test_a_priority_of_our_own_is_there_while_somebody_uses_it() -> None:
+def test_a_priority_of_our_own_is_there_while_it_is_in_use() -> None:
     others = {"priorityClassName": "system-cluster-critical"}
 
     assert "PriorityClass" in kinds({})
@@ -110,12 +110,12 @@ def test_where_the_driver_is_on_the_node_no_pods_are_looked_for() -> None:
 
 
 @pytest.mark.parametrize("values", VALUES)
-def test_nobody_runs_anything_in_pods(values: str) -> None:
+def test_no_user_runs_programs_in_pods(values: str) -> None:
     for resource in ("pods/exec", "pods/attach", "pods/ephemeralcontainers", "pods/*", "*", "*/*"):
         assert rules(VALUES[values], resource) == []
 
 
-def test_slices_are_told_by_a_flag_and_need_a_right() -> None:
+def test_slices_are_enabled_by_a_flag_and_need_a_right() -> None:
     def may_write(values: Any) -> bool:
         rules = find(render(values), "ClusterRole", "laneway-agent")["rules"]
         about = [rule["verbs"] for rule in rules if "resourceslices" in rule["resources"]]
@@ -127,7 +127,7 @@ def test_slices_are_told_by_a_flag_and_need_a_right() -> None:
     assert (may_write(with_slices), may_write({})) == (True, False)
 
 
-def test_cert_manager_is_asked_for_a_certificate_and_to_tell_its_authority() -> None:
+def test_cert_manager_issues_a_certificate_and_injects_its_authority() -> None:
     objects = render({"webhook": {"certificates": "cert-manager"}})
     certificate = find(objects, "Certificate", "laneway-webhook")
     mounted = pod(objects, "Deployment", "laneway-webhook")["volumes"][0]["secret"]["secretName"]
@@ -202,7 +202,7 @@ def test_what_becomes_of_machines_on_vsphere_while_no_webhook_answers(policy: st
     ]
 
 
-def test_nobody_asks_about_machines_on_vsphere_where_that_is_not_desired() -> None:
+def test_machines_on_vsphere_are_not_judged_where_that_is_off() -> None:
     found = webhooks({"webhook": {"vsphere": {"enabled": False}}})
 
     assert found
@@ -211,7 +211,7 @@ def test_nobody_asks_about_machines_on_vsphere_where_that_is_not_desired() -> No
 
 
 @pytest.mark.parametrize("inventory", ["warn", "refuse"])
-def test_the_webhook_is_told_what_to_do_about_devices_that_a_vcenter_lacks(inventory: str) -> None:
+def test_the_webhook_gets_what_to_do_about_devices_that_a_vcenter_lacks(inventory: str) -> None:
     objects = render({"webhook": {"vsphere": {"inventory": inventory}}})
     [container] = find(objects, "Deployment", "laneway-webhook")["spec"]["template"]["spec"][
         "containers"
@@ -252,7 +252,7 @@ def test_secrets_are_read_in_the_namespaces_that_are_named_alone(mode: str) -> N
 
 
 @pytest.mark.parametrize("mode", ["alongside", "standalone"])
-def test_whoever_names_no_namespaces_of_secrets_is_told_to(mode: str) -> None:
+def test_missing_namespaces_of_secrets_are_refused_with_the_value_to_set(mode: str) -> None:
     with pytest.raises(helm().HelmError, match="secretNamespaces is empty: name the namespaces"):
         render({"manager": {"vsphere": {"mode": mode}}})
 
@@ -289,7 +289,7 @@ def test_metrics_are_for_those_who_are_named_and_reviews_for_everybody() -> None
     assert "NetworkPolicy" not in kinds({"networkPolicy": {"enabled": False}})
 
 
-def test_devices_are_given_back_before_anything_is_removed_if_that_is_desired() -> None:
+def test_devices_are_released_before_anything_is_removed_if_that_is_desired() -> None:
     objects = render({"uninstall": {"release": True}})
     job = find(objects, "Job", "laneway-release")
     hooks = {

@@ -55,7 +55,7 @@ def test_a_cluster_takes_them(found: list[Policy]) -> None:
 @pytest.mark.parametrize(
     ("before", "after"), [(node(OURS), node()), (node(OTHER, OURS), node(OTHER))]
 )
-def test_it_lets_go(policy: Policy, before: Any, after: Any) -> None:
+def test_it_releases(policy: Policy, before: Any, after: Any) -> None:
     request = write(before, after)
 
     assert policy.concerns(request)
@@ -251,7 +251,7 @@ def test_it_makes_no_machine(found: list[Policy]) -> None:
     assert said(found, VMS, None, VM)
 
 
-def test_it_lets_go_of_claims_only(found: list[Policy]) -> None:
+def test_it_releases_claims_only(found: list[Policy]) -> None:
     claims = "pcideviceclaims.devices.harvesterhci.io"
     claim = {"metadata": {"name": "a", "finalizers": ["x"]}, "spec": {"userName": "admin"}}
 

@@ -59,7 +59,7 @@ def pool(inner: Any) -> Any:
 
 @pytest.mark.parametrize("kind", ["hostDevices", "gpus"])
 @pytest.mark.parametrize("wrapped", [instance, machine, lambda **d: pool(machine(**d))])
-def test_what_asks_for_devices_is_refused_while_nobody_answers(
+def test_what_requests_devices_is_refused_while_the_webhook_does_not_answer(
     entries: Any, kind: str, wrapped: Any
 ) -> None:
     new = wrapped(**{kind: [DEVICE]})

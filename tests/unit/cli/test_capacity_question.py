@@ -103,7 +103,7 @@ def test_vms_are_named_or_found_by_label(values: list[str], meant: list[str]) ->
 
 
 @pytest.mark.parametrize("text", ["a", "d/", "/a", "d/nope", "d/pool=nope", "other/a", ""])
-def test_a_machine_that_there_is_not_is_told(text: str) -> None:
+def test_a_machine_that_there_is_not_is_reported(text: str) -> None:
     with pytest.raises(Failure):
         question.vms(LEDGER, [text])
 

@@ -52,6 +52,6 @@ def test_an_interruption_says_what_was_written_before_it(
     assert capsys.readouterr().err == "laneway: interrupted. Claimed node1/1. Undo 1.\n"
 
 
-def test_a_failure_before_the_first_write_is_told_as_it_is() -> None:
+def test_a_failure_before_the_first_write_is_reported_unchanged() -> None:
     with pytest.raises(ForbiddenError), Written("Claimed", lambda _: "") as _:
         raise REFUSED

@@ -104,7 +104,7 @@ def test_every_ending_has_its_status_and_its_line(
 
 
 @pytest.mark.parametrize("variable", [("NO_COLOR", "1"), ("TERM", "dumb")])
-def test_nobody_gets_colours_who_wants_none(
+def test_colours_can_be_switched_off(
     variable: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []

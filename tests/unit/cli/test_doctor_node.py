@@ -28,7 +28,7 @@ def test_a_node_that_is_well_ends_with_nothing_amiss(capsys: pytest.CaptureFixtu
     assert shown[-1] == "simulated a2: 1 piece of advice"  # It has no kubelet.
 
 
-def test_a_problem_is_told_with_its_remedy_and_the_status(
+def test_a_problem_is_reported_with_its_remedy_and_the_status(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dump = tmp_path / "node.umockdev"

@@ -38,7 +38,7 @@ def test_a_dry_run_ends_with_the_command_that_applies_it() -> None:
         ([("NVIDIA A2-4Q", 2), ("NVIDIA A2-8Q", 1), ("NVIDIA A2-4Q", 1)], "A2-4Q=3, A2-8Q=1"),
     ],
 )
-def test_what_a_layout_asks_for_is_told_profile_by_profile(
+def test_what_a_layout_requests_is_reported_profile_by_profile(
     vgpus: list[tuple[str, int]], words: str
 ) -> None:
     assert asked_for(vgpus) == (words,)

@@ -199,7 +199,7 @@ def test_any_object_gets_a_page(obj: dict[str, Any], events: list[dict[str, Any]
     assert all(isinstance(line, str) for section in page.sections for line in section.lines)
 
 
-def test_an_unreadable_claim_is_not_told_as_none() -> None:
+def test_an_unreadable_claim_is_not_reported_as_none() -> None:
     device = {"kind": "PCIDevice", "metadata": {"name": "node1-000017000"}}
     found = Found(device, [], unreadable=("pcideviceclaims",))
 

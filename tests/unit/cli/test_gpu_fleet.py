@@ -168,11 +168,11 @@ def test_an_answer_to_an_earlier_desired_state_is_none() -> None:
     assert shown(one(of=device(answered=0)))[1].endswith("to be enabled: no agent has answered yet")
 
 
-def test_a_mode_that_is_desired_and_not_there_is_told() -> None:
+def test_a_mode_that_is_desired_and_not_there_is_reported() -> None:
     assert "SameSize, desired MIG" in shown(one(of=device(mode="MIG")))[1]
 
 
-def test_what_is_carried_and_what_is_missing_are_told_apart() -> None:
+def test_what_is_carried_and_what_is_missing_are_distinguished() -> None:
     gpu = one(vgpu(4, Q4, Q4), vgpu(5, Q4), vgpu(6, "", Q4), vgpu(7, "NVIDIA A2-8Q", Q4), vgpu(8))
     lines = shown(gpu)
     assert "3 of 5" in lines[1]
@@ -182,7 +182,7 @@ def test_what_is_carried_and_what_is_missing_are_told_apart() -> None:
     ]
 
 
-def test_instances_are_told_with_the_desired_state_where_it_differs() -> None:
+def test_instances_are_reported_with_the_desired_state_where_it_differs() -> None:
     def mig(requested: int, status: str = "synced", message: str = "") -> MigConfiguration:
         return MigConfiguration(
             spec=MigConfigurationSpec(
@@ -208,7 +208,7 @@ def test_instances_are_told_with_the_desired_state_where_it_differs() -> None:
     ]
 
 
-def test_layouts_are_told_but_for_dry_runs() -> None:
+def test_layouts_are_reported_but_for_dry_runs() -> None:
     entry = LayoutGpu(name=NAME, observed_generation=1, state=LAYOUT_REFUSED, message="No.")
     mine = VGPULayout(
         metadata=ObjectMeta(name="mine", generation=1), status=VGPULayoutStatus(gpus=[entry])
@@ -221,7 +221,7 @@ def test_layouts_are_told_but_for_dry_runs() -> None:
     assert shown(one(layouts=[mine, asking]))[2:] == ["    layout mine: Refused: No."]
 
 
-def test_other_conditions_that_do_not_hold_are_told() -> None:
+def test_other_conditions_that_do_not_hold_are_reported() -> None:
     conditions = [
         Condition(type="Ready", status="True", reason="Enabled", observed_generation=1),
         Condition(type="ProfilesOffered", status="False", reason="MigOnly", message="Only MIG."),
@@ -271,7 +271,7 @@ def test_who_does_not_wait_gives_the_agent_half_a_minute_for_its_answer() -> Non
     assert asking.patience(5, wait=False) == 5
 
 
-def test_a_vgpu_that_nobody_asks_for_is_not_removed_unasked_either() -> None:
+def test_a_vgpu_that_is_not_requested_is_not_removed_unasked_either() -> None:
     gpu = one(vgpu(4, carried=Q4))
     for desired in ({"enabled": False}, {"enabled": True, "mode": "MixedSize"}):
         [reason] = against(gpu, desired)

@@ -48,7 +48,7 @@ def test_a_command_that_is_interrupted_tells_what_that_means(
     assert capsys.readouterr().err == "laneway: interrupted. Run it again.\n"
 
 
-def test_an_interruption_does_not_leave_a_refused_change_asked_for(
+def test_an_interruption_does_not_leave_a_refused_change_requested(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], unused_tcp_port: int
 ) -> None:
     ready = {"type": "Ready", "status": "False", "reason": "DeviceInUse", "observedGeneration": 2}

@@ -24,7 +24,7 @@ KNOWN = ("NVIDIA A2-4Q", "NVIDIA A2-4C", "NVIDIA A2-8Q", "GRID A100-4C", "NVIDIA
         ([f"A2-1B={MOST}"], {"A2-1B": MOST}),
     ],
 )
-def test_what_is_asked_for(values: list[str], wanted: dict[str, int]) -> None:
+def test_what_is_requested(values: list[str], wanted: dict[str, int]) -> None:
     assert desired(values) == wanted
 
 
@@ -46,13 +46,13 @@ def test_what_is_asked_for(values: list[str], wanted: dict[str, int]) -> None:
         ["none=3"],
     ],
 )
-def test_what_asks_for_nothing_sensible_is_refused(values: list[str]) -> None:
+def test_what_requests_nothing_sensible_is_refused(values: list[str]) -> None:
     with pytest.raises(click.BadParameter):
         desired(values)
 
 
 @given(st.lists(st.text(max_size=20), max_size=4))
-def test_any_text_is_a_wish_or_is_refused(values: list[str]) -> None:
+def test_any_text_is_a_request_or_is_refused(values: list[str]) -> None:
     try:
         wanted = desired(values)
     except click.BadParameter:
@@ -114,5 +114,5 @@ def test_room_takes_the_series_of_a_size_together() -> None:
 
 
 @given(st.dictionaries(st.text(max_size=12), st.integers(0, 64), max_size=6))
-def test_every_profile_with_room_is_told_with_its_count(fits: dict[str, int]) -> None:
+def test_every_profile_with_room_is_reported_with_its_count(fits: dict[str, int]) -> None:
     assert bool(room(fits)) == any(fits.values())

@@ -68,9 +68,7 @@ def asked(shown: SRIOVNetworkDevice, count: int, *, reason: str = "") -> SRIOVNe
 
 
 @pytest.mark.parametrize("answered", ["", "Disabled"])
-async def test_functions_that_somebody_else_has_just_made_stay(
-    tmp_path: Path, answered: str
-) -> None:
+async def test_functions_that_another_has_just_made_stay(tmp_path: Path, answered: str) -> None:
     host = build(parse_spec("plain"), "node1")
     cards = network(host, tmp_path)
     shown = cards.wanted[NIC]

@@ -15,7 +15,7 @@ CARD, OTHER = PciAddress(0, 8, 0, 0), PciAddress(0, 9, 0, 0)
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.sampled_from("abcd")), max_size=20))
-def test_whoever_comes_while_a_card_is_busy_is_called_once_it_is_free(
+def test_a_caller_of_a_busy_card_is_called_once_it_is_free(
     callers: list[tuple[int, str]],
 ) -> None:
     locks, called = GpuLocks(), list[str]()

@@ -43,7 +43,7 @@ async def test_every_object_is_answered_first() -> None:
     await asyncio.wait_for(task, 30)
 
 
-async def test_who_works_is_waited_for_whoever_began_later() -> None:
+async def test_a_running_plan_is_waited_for_by_later_ones() -> None:
     gpus, vgpus = Controller(), Controller()
     for one in (gpus, vgpus):
         one.published.set()
@@ -59,7 +59,7 @@ async def test_who_works_is_waited_for_whoever_began_later() -> None:
     await asyncio.wait_for(task, 30)
 
 
-async def test_a_desired_state_that_could_be_met_is_waited_for_also_while_nobody_works() -> None:
+async def test_a_desired_state_that_could_be_met_is_waited_for_without_a_plan() -> None:
     one = Controller()
     one.published.set()
     one.left = True

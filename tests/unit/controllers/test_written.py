@@ -52,7 +52,7 @@ def test_a_cache_that_has_the_write_is_believed_for_good(written: Written, versi
     assert not written.lag("one", meta("8"))  # a server that was restored from a backup
 
 
-def test_a_deleted_object_is_made_anew_at_once(written: Written) -> None:
+def test_a_deleted_object_is_made_again_at_once(written: Written) -> None:
     written.forget("one")
     assert not written.lag("one", None)
 

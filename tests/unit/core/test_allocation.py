@@ -63,7 +63,7 @@ def test_any_text_is_a_record_or_a_value_error(text: str) -> None:
         return
 
 
-def test_a_machine_that_asks_for_less_reserves_less() -> None:
+def test_a_machine_that_requests_less_reserves_less() -> None:
     devices = _nics("a", "b", "c")
     asked = [Request("x", NIC), Request("y", NIC)]
     assert still_asked_for(devices, asked) == _nics("a", "b")
@@ -76,12 +76,12 @@ def test_devices_that_the_machine_calls_by_name_stay_first() -> None:
     assert still_asked_for(_nics("a", "b", "c"), asked) == _nics("a", "c")
 
 
-def test_a_machine_that_asks_for_more_reserves_what_it_had() -> None:
+def test_a_machine_that_requests_more_reserves_what_it_had() -> None:
     asked = [Request(name, NIC) for name in "wxyz"]
     assert still_asked_for(_nics("a"), asked) == _nics("a")
 
 
-def test_a_gpu_may_be_asked_for_as_a_host_device() -> None:
+def test_a_gpu_may_be_requested_as_a_host_device() -> None:
     devices = [Held(Part.GPUS, VGPU, "a"), Held(Part.HOST_DEVICES, VGPU, "b")]
     assert still_asked_for(devices, [Request("x", VGPU), Request("y", VGPU)]) == devices
 

@@ -160,7 +160,7 @@ class TestOverrides:
             ("../x/A2", False),
         ],
     )
-    def test_a_name_that_somebody_wrote_is_checked(self, text: str, usable: bool) -> None:
+    def test_a_written_name_is_checked(self, text: str, usable: bool) -> None:
         assert names.is_resource_name(text) is usable
 
 

@@ -28,11 +28,11 @@ def test_any_text_can_be_read(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[[]]", '[{"groups": []}]', "[" * 10_000, '["a"]'])
-def test_nonsense_is_nobody(text: str) -> None:
+def test_nonsense_is_no_user(text: str) -> None:
     assert read({ANNOTATION_REQUESTERS: text}) == ()
 
 
-def test_whoever_comes_again_is_noted_once_and_only_the_latest_are_kept() -> None:
+def test_a_user_is_noted_once_and_only_the_latest_are_kept() -> None:
     users: list[Any] = [User(str(number)) for number in range(2 * MOST)]
 
     found = read({ANNOTATION_REQUESTERS: written([User("0", ("old",)), *users])})

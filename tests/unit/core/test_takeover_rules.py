@@ -71,7 +71,7 @@ def of(findings: list[Finding], check: str, level: Level = Level.ADVICE) -> list
         ("v1.80.1", False),
     ],
 )
-def test_releases_that_were_read_are_told_from_others(tag: str, known: bool) -> None:
+def test_releases_that_were_read_differ_from_others(tag: str, known: bool) -> None:
     harvester = Harvester(daemon_set=daemon_set(tag))
     found = before(facts({"harvester": harvester}))
     assert (of(found, "HarvesterController") == []) == known
@@ -93,7 +93,7 @@ def test_an_addon_is_to_stay_enabled_and_says_what_disabling_would_cost() -> Non
     assert of(before(facts({"harvester": off})), "Addon") == []
 
 
-def test_fields_that_are_gained_and_lost_are_told() -> None:
+def test_fields_that_are_gained_and_lost_are_reported() -> None:
     gains = Definition(name=CRD, present=True, established=True, lacks=(".status.bars",))
     loses = Definition(name="nodes", present=True, established=True, adds=(".status.gpuAddresses",))
     found = before(facts({"definitions": (gains, loses)}))
@@ -101,7 +101,7 @@ def test_fields_that_are_gained_and_lost_are_told() -> None:
     assert ".status.gpuAddresses" in of(found, "Definitions")[0]
 
 
-def test_what_laneway_would_do_at_once_is_told() -> None:
+def test_what_laneway_would_do_at_once_is_reported() -> None:
     found = before(
         facts(
             claims=(claim(carried_out=False), claim(name="node1-000009000", leaving=True)),
@@ -113,12 +113,12 @@ def test_what_laneway_would_do_at_once_is_told() -> None:
     assert waiting.endswith("PCIDeviceClaim node1-000008000, VGPUDevice node1-000008004")
 
 
-def test_claims_that_laneway_will_not_adopt_are_told() -> None:
+def test_claims_that_laneway_will_not_adopt_are_reported() -> None:
     found = before(facts(claims=(claim(name="mine"),)))
     assert "PCIDeviceClaim mine does not have the name" in of(found, "Claims")[0]
 
 
-def test_vms_are_told_with_what_they_have() -> None:
+def test_vms_are_reported_with_what_they_have() -> None:
     vm = VmFact(name="default/vm1", runs=True, devices=("node1-000008000",))
     assert of(before(facts(vms=(vm,))), "InUse", Level.OK) == [
         "default/vm1 runs and has node1-000008000: not touched"
@@ -172,7 +172,7 @@ def test_only_what_decides_about_the_way_back_must_be_readable(
     assert of(there, "Unreadable") == [reported.what]
 
 
-def test_what_could_not_be_seen_is_told_before_a_takeover() -> None:
+def test_what_could_not_be_seen_is_reported_before_a_takeover() -> None:
     found = before(facts({"unseen": frozenset({"kubevirts"})}, unknown=("you may not list x",)))
     assert of(found, "Rights") == ["you may not list x"]
     assert of(found, "PermittedDevices", Level.OK) == []

@@ -61,7 +61,7 @@ def test_a_route_over_a_vf_needs_the_pf(address: Address) -> None:
     )
 
 
-def test_every_reason_is_told_once(address: Address) -> None:
+def test_every_reason_is_reported_once(address: Address) -> None:
     path = "/sys/devices/pci0000:00/0000:00:17.0/block/sda"
     needs = [Need(path, "one"), Need(f"{path}/sda1", "two"), Need(path, "one")]
     assert decide([function("00:17.0")], needs).functions == {address("00:17.0"): ("one", "two")}

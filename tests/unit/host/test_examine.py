@@ -83,14 +83,14 @@ async def test_an_empty_machine_has_neutral_facts(host: Any) -> None:
         ({"/var/lib/kubelet/device-plugins/kubevirt-x.sock": ""}, "no socket"),
     ],
 )
-async def test_a_kubelet_is_told_by_its_files(
+async def test_a_kubelet_is_known_by_its_files(
     host: Any, content: dict[str, str], state: str
 ) -> None:
     facts = await examine(host(content), NoPrograms(), "")
     assert facts.kubelet_state == state
 
 
-async def test_interrupts_without_remapping_are_told(host: Any) -> None:
+async def test_interrupts_without_remapping_are_reported(host: Any) -> None:
     node = host({"/proc/interrupts": " 1: 9 IO-APIC 1-edge i8042\n 9: 0 PCI-MSI 4-edge nvme0\n"})
     assert (await examine(node, NoPrograms(), "")).remapping is False
 
@@ -108,7 +108,7 @@ async def test_memory_without_a_place_is_found_in_the_resource_file() -> None:
     assert facts.unassigned == {GPU: (1, 7)}
 
 
-async def test_what_laneway_noted_is_read_and_what_it_may_not_read_is_told(
+async def test_what_laneway_noted_is_read_and_what_it_may_not_read_is_reported(
     tmp_path: Path,
 ) -> None:
     simulated = build(parse_spec("a2"), "node1")

@@ -164,7 +164,7 @@ def test_a_full_card_gets_its_names_from_siblings_and_the_catalogue() -> None:
     assert errors == []
 
 
-def test_what_makes_no_sense_is_told_and_the_rest_kept() -> None:
+def test_what_makes_no_sense_is_reported_and_the_rest_kept() -> None:
     uuid = "f715f63c-0d00-4007-9c5a-b07b0c6c05d"
     found, errors = vgpus(
         PF

@@ -71,7 +71,7 @@ async def test_what_laneway_remembers_is_there(machine: SimulatedMachine, tmp_pa
     assert situation.quarantined == {WORKSTATION["disk"]: "EIO"}
 
 
-async def test_only_gpus_that_the_driver_has_are_asked_for_their_modes(tmp_path: Path) -> None:
+async def test_only_gpus_that_the_driver_has_are_queried_for_their_modes(tmp_path: Path) -> None:
     machine = SimulatedMachine(build(Spec("a100"), "node"))
     gpu = next(f for f in (await look(machine, tmp_path)).inventory.functions if f.sriov_gpu)
     for asked in (gpu.address, gpu.vfs[0]):
@@ -164,7 +164,7 @@ def test_any_other_function_is_no_vf_that_is_being_lost(
     assert users(host, function(PF, "ice", total_vfs=total), vf) == ({}, frozenset())
 
 
-def test_a_vf_that_nobody_holds_is_not_being_lost(files: Files) -> None:
+def test_a_vf_without_a_holder_is_not_being_lost(files: Files) -> None:
     host = RealHost(files(in_sysfs(PF, VF)))
     assert users(host, function(PF, "ice", total_vfs=8), function(VF, "")) == ({}, frozenset())
 
@@ -205,7 +205,7 @@ def test_what_shows_no_driver_but_has_a_user_is_being_taken_away(files: Files) -
     assert users(host, function(PF, "vfio-pci"))[1] == frozenset()
 
 
-async def test_what_is_being_taken_away_is_not_asked_for_its_reservation(
+async def test_the_reservation_of_what_is_being_taken_away_is_not_read(
     machine: SimulatedMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gpu = WORKSTATION["gpu"]

@@ -91,7 +91,9 @@ def test_lvm_on_encryption_on_raid_leads_to_every_disk(host_of: MakeHost) -> Non
     assert reasons(host) == dict.fromkeys(("dm-1", "dm-0", "md0", "sda", "sdb"), expected)
 
 
-def test_a_device_mounted_a_hundred_times_is_told_by_its_shortest_place(host_of: MakeHost) -> None:
+def test_a_device_mounted_a_hundred_times_is_reported_by_its_shortest_place(
+    host_of: MakeHost,
+) -> None:
     binds = "".join(mount("8:0", f"/var/lib/kubelet/pods/{n}/data") for n in range(100))
     host = host_of(DISKS, {"/proc/1/mountinfo": binds + mount("8:0", "/data") + binds})
     assert reasons(host) == {"sda": ["holds a mounted file system (sda on /data)"]}

@@ -80,7 +80,7 @@ async def test_writes_wait_side_by_side(host: RealHost, tmp_path: Path) -> None:
     assert contents == [b"held2", b"held1", b"held0"]
 
 
-async def test_a_writer_that_somebody_killed_is_replaced(host: RealHost) -> None:
+async def test_a_writer_that_was_killed_is_replaced(host: RealHost) -> None:
     await host.write_within("/sys/attribute", "1", PLENTY)
     [writer] = host._writers._idle
     os.kill(writer.pid, 9)

@@ -106,7 +106,7 @@ async def test_a_list_that_fails_is_tried_again(script, until) -> None:
     assert names(informer) == {"a"}
 
 
-async def test_a_kind_that_is_not_served_is_told_and_asked_for_again(script, until) -> None:
+async def test_a_kind_that_is_not_served_is_reported_and_tried_again(script, until) -> None:
     script.replies += [
         script.body(404, script.failure(404, "NotFound")),
         script.items(100, script.thing("a", 90)),
@@ -244,7 +244,7 @@ async def test_a_bad_object_that_is_deleted_is_forgotten(plain, until) -> None:
         await until(lambda: not informer.undecodable)
 
 
-async def test_an_object_made_anew_during_an_outage_is_a_deletion_and_a_creation(
+async def test_an_object_made_again_during_an_outage_is_a_deletion_and_a_creation(
     plain, until
 ) -> None:
     plain.replies += [
@@ -263,7 +263,7 @@ async def test_an_object_made_anew_during_an_outage_is_a_deletion_and_a_creation
     assert changes == [(None, "first"), ("first", None), (None, "second")]
 
 
-async def test_late_subscribers_hear_what_is_known_and_one_that_fails_disturbs_nobody(
+async def test_late_subscribers_hear_what_is_known_and_one_that_fails_disturbs_no_other(
     plain, until, caplog
 ) -> None:
     plain.replies.append(plain.items(100, plain.thing("a", 1), plain.thing("b", 2)))

@@ -198,7 +198,7 @@ async def test_a_plugin_may_issue_a_certificate(mutual, things, authority, tmp_p
     assert "authorization" not in mutual.seen[0].headers
 
 
-async def test_what_a_plugin_is_told(tmp_path: Path) -> None:
+async def test_what_a_plugin_gets(tmp_path: Path) -> None:
     code = (
         f"open({str(tmp_path / 'told')!r}, 'w').write(json.dumps("
         "[sys.argv[1:], os.environ['MODE'], os.environ['KUBERNETES_EXEC_INFO'], sys.stdin.read()]"
@@ -224,7 +224,7 @@ async def test_what_a_plugin_is_told(tmp_path: Path) -> None:
     }
 
 
-async def test_a_plugin_is_told_of_the_cluster_only_on_request(tmp_path: Path) -> None:
+async def test_a_plugin_gets_the_cluster_only_on_request(tmp_path: Path) -> None:
     code = (
         f"open({str(tmp_path / 'told')!r}, 'w').write(os.environ['KUBERNETES_EXEC_INFO'])\n"
         + answer(token="t")

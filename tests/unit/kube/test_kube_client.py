@@ -221,7 +221,7 @@ async def test_an_answer_that_is_something_else_is_said_to_be(plain, things, con
 
 
 @pytest.mark.parametrize("code", [429, 503])
-async def test_told_to_come_back_the_request_is_repeated(plain, things, code: int) -> None:
+async def test_a_request_that_is_put_off_is_repeated(plain, things, code: int) -> None:
     later = plain.body(code, plain.failure(code), Retry_After="7")
     plain.replies += [later, later, plain.body(201, plain.thing("a", 1))]
 
@@ -232,7 +232,7 @@ async def test_told_to_come_back_the_request_is_repeated(plain, things, code: in
     assert [one.json for one in plain.seen] == [{"size": 1}] * 3
 
 
-async def test_told_to_come_back_again_and_again_it_is_given_up(plain, things) -> None:
+async def test_a_request_that_is_put_off_again_and_again_is_given_up(plain, things) -> None:
     plain.replies += [plain.body(429, plain.failure(429), Retry_After="1")] * 10
 
     async with plain.client() as client:
@@ -310,7 +310,7 @@ async def test_no_request_waits_for_ever(script, things) -> None:
             await client.create(things, {})
 
 
-async def test_an_answer_that_breaks_off_is_told_from_none(script, things) -> None:
+async def test_an_answer_that_breaks_off_differs_from_none(script, things) -> None:
     script.watches.append(script.stream(end="cut"))
 
     async with script.client() as client:
@@ -339,7 +339,7 @@ async def test_warnings_are_logged_once(plain, things, caplog) -> None:
     assert [one.getMessage().split(" warns: ")[1] for one in caplog.records] == ['v1 is "old"']
 
 
-async def test_a_server_that_nobody_vouches_for_gets_no_request(secure, things) -> None:
+async def test_a_server_without_a_trusted_certificate_gets_no_request(secure, things) -> None:
     secure.config = ClusterConfig(Cluster(secure.config.cluster.server))
 
     async with secure.client() as client:

@@ -99,7 +99,7 @@ async def test_another_event_is_not_counted_on_it(plain, clock: Clock, other) ->
     assert [one.method for one in plain.seen] == ["POST", "POST"]
 
 
-async def test_an_event_that_has_expired_is_written_anew(plain, clock: Clock) -> None:
+async def test_an_event_that_has_expired_is_written_again(plain, clock: Clock) -> None:
     made = plain.body(201, plain.thing("e", 1))
     plain.replies += [made, plain.body(404, plain.failure(404, "NotFound")), made]
 

@@ -52,7 +52,7 @@ async def test_an_answer_of_just_the_limit_is_read(plain, things) -> None:
             await client.get(things, "a")
 
 
-async def test_a_refusal_without_end_is_told_by_its_first_words(script, things) -> None:
+async def test_a_refusal_without_end_is_reported_by_its_first_words(script, things) -> None:
     script.replies.append(endless_refusal)
 
     async with script.client() as client:

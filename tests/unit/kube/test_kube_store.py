@@ -79,7 +79,7 @@ def test_an_indexer_that_fails_leaves_the_store_as_it_was() -> None:
     assert store.by("size", 2) == [good]
 
 
-def test_what_changed_is_told_as_far_as_it_is_remembered() -> None:
+def test_what_changed_is_reported_as_far_as_it_is_remembered() -> None:
     store: Store[Any] = Store()
     a, b = (Part(ObjectMeta(name=name), [], 5) for name in "ab")
     store.put(a)

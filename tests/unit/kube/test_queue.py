@@ -144,7 +144,7 @@ async def test_waiting_workers_are_woken_by_an_add() -> None:
     assert set(await asyncio.gather(*workers)) == {"a", "b"}
 
 
-async def test_shut_down_hands_out_what_is_ready_and_nothing_more() -> None:
+async def test_shut_down_still_yields_what_is_ready_and_nothing_more() -> None:
     clock = Clock()
     queue: WorkQueue[str] = WorkQueue(scheduler=clock)
     queue.add("a")

@@ -29,7 +29,7 @@ def counts(kubelet: Kubelet, resource: str = GPU) -> tuple[int, int]:
     return kubelet.capacity.get(resource, 0), kubelet.allocatable.get(resource, 0)
 
 
-async def test_what_is_offered_can_be_asked_for(
+async def test_what_is_offered_can_be_requested(
     kubelet: Kubelet, plugins: Plugins, gpus: Gpus, until: Until
 ) -> None:
     bad = gpus(3, unhealthy="the GPU fell off the bus (Xid 79)")
@@ -109,7 +109,7 @@ async def test_a_kubelet_that_was_restarted_gets_everything_again(
     await until(lambda: counts(kubelet) == (2, 2) and counts(kubelet, AUDIO) == (1, 1), kubelet)
 
 
-async def test_a_plugin_whose_socket_was_deleted_serves_anew(
+async def test_a_plugin_whose_socket_was_deleted_serves_again(
     *, folder: Path, kubelet: Kubelet, plugins: Plugins, gpus: Gpus, until: Until, called: Any
 ) -> None:
     plugins.offer(gpus(1))
@@ -132,7 +132,7 @@ async def test_a_refused_plugin_says_so_and_tries_again(
     await until(lambda: plugins.state(GPU).registered, plugins)
 
 
-async def test_a_name_that_the_kubelet_does_not_take_is_told(
+async def test_a_name_that_the_kubelet_does_not_take_is_reported(
     kubelet: Kubelet, plugins: Plugins, gpus: Gpus, until: Until
 ) -> None:
     plugins.offer(gpus(1, resource="no resource"))
@@ -143,7 +143,7 @@ async def test_a_name_that_the_kubelet_does_not_take_is_told(
     ("behaviour", "words"),
     [("hang", "did not answer at"), ("close", "closed the connection at")],
 )
-async def test_a_kubelet_that_does_not_answer_is_told_and_tried_again(
+async def test_a_kubelet_that_does_not_answer_is_reported_and_tried_again(
     behaviour: Any,
     words: str,
     *,
@@ -216,7 +216,7 @@ async def test_a_new_socket_of_the_kubelet_is_registered_with_at_once(
         await stream.cancel()
 
 
-async def test_a_kubelet_that_gave_a_plugin_up_is_told_of_it_again(
+async def test_a_kubelet_that_gave_a_plugin_up_gets_it_again(
     registrations: asyncio.Queue[str], plugins: Plugins, gpus: Gpus, until: Until, called: Any
 ) -> None:
     plugins.offer(gpus(1))

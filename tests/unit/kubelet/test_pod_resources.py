@@ -53,7 +53,7 @@ async def test_owners_are_the_containers_that_have_devices(
         ("refuse", 20, "takes no requests now .UNAVAILABLE"),
     ],
 )
-async def test_a_kubelet_that_does_not_answer_is_told_in_words(
+async def test_a_kubelet_that_does_not_answer_is_reported_in_words(
     behaviour: Any, seconds: float, words: str, folder: Path, kubelet: Kubelet
 ) -> None:
     kubelet.faults.pod_resources = behaviour
@@ -61,7 +61,7 @@ async def test_a_kubelet_that_does_not_answer_is_told_in_words(
         await PodResources(str(folder), seconds=seconds).owners()
 
 
-async def test_a_kubelet_that_is_not_there_is_told_in_words(folder: Path) -> None:
+async def test_a_kubelet_that_is_not_there_is_reported_in_words(folder: Path) -> None:
     path = folder / "pod-resources" / "kubelet.sock"
     resources = PodResources(str(folder))
     with pytest.raises(KubeletError, match=f"no kubelet: {path} does not exist"):

@@ -115,7 +115,7 @@ async def test_what_says_nothing_new_is_not_sent(
     assert await listen() == [(ONE, "Healthy", [0])]
 
 
-async def test_a_node_that_the_kernel_knows_is_told_even_if_it_is_0(
+async def test_a_numa_node_that_the_kernel_knows_is_reported_even_if_it_is_0(
     plugins: Plugins, gpus: Gpus, plugin: DevicePluginStub
 ) -> None:
     async with plugin.ListAndWatch.open(timeout=20) as stream:
@@ -161,7 +161,7 @@ async def test_the_contracts_names_are_answered_for_each_container(
     ]
 
 
-async def test_what_is_no_longer_offered_is_refused_before_anybody_was_told(
+async def test_what_is_no_longer_offered_is_refused_before_the_list_is_sent(
     plugins: Plugins, gpus: Gpus, plugin: DevicePluginStub
 ) -> None:
     await allocate(plugin, [ONE])
@@ -175,7 +175,7 @@ async def test_what_is_no_longer_offered_is_refused_before_anybody_was_told(
     assert refused.value.status is Status.FAILED_PRECONDITION
 
 
-async def test_what_was_handed_out_is_known_until_the_kubelet_says_whose_it_is(
+async def test_what_was_allocated_is_known_until_the_kubelet_says_whose_it_is(
     plugins: Plugins, plugin: DevicePluginStub, until: Until
 ) -> None:
     reported = []
@@ -189,7 +189,7 @@ async def test_what_was_handed_out_is_known_until_the_kubelet_says_whose_it_is(
     assert len(reported) == count
 
 
-async def test_what_nobody_confirms_is_forgotten(
+async def test_what_is_not_confirmed_is_forgotten(
     plugins: Plugins, plugin: DevicePluginStub, until: Until, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recent, "SECONDS", 0.05)
@@ -197,7 +197,7 @@ async def test_what_nobody_confirms_is_forgotten(
     await until(lambda: not plugins.recent_allocations(), plugins)
 
 
-async def test_a_refused_request_hands_out_nothing(
+async def test_a_refused_request_allocates_nothing(
     plugins: Plugins, plugin: DevicePluginStub
 ) -> None:
     with pytest.raises(GRPCError):
@@ -243,7 +243,7 @@ async def test_preferences_and_the_rest(plugin: DevicePluginStub) -> None:
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\5\1\4\0\0\0\1" + b"\xff" * 5,
     ],
 )
-async def test_noise_at_the_socket_harms_nobody_else(
+async def test_noise_at_the_socket_does_not_disturb_others(
     noise: bytes, plugin: DevicePluginStub, folder: Path, at_socket: Any
 ) -> None:
     with at_socket(GPU) as path:

@@ -53,7 +53,7 @@ async def test_metrics_are_what_prometheus_reads() -> None:
     assert [s.value for s in family.samples if s.name == "writes_total"] == [3]
 
 
-async def test_nothing_else_is_told() -> None:
+async def test_nothing_else_is_reported() -> None:
     async with health_server("127.0.0.1", 0, CollectorRegistry(), list) as port:
         assert (await _get(port, "/"))[0] == 404
         assert (await _get(port, "/../../etc/passwd"))[0] == 404

@@ -35,7 +35,7 @@ async def test_work_that_ends_by_itself_just_ends() -> None:
     await run_until_signal(asyncio.sleep(0))
 
 
-async def test_cancellation_that_nobody_signalled_is_not_swallowed() -> None:
+async def test_cancellation_without_a_signal_is_not_swallowed() -> None:
     async def work() -> None:
         raise asyncio.CancelledError
 
@@ -57,7 +57,7 @@ async def test_failure_comes_out_of_task_groups_as_itself() -> None:
         await run_until_signal(work())
 
 
-async def test_several_failures_are_all_told() -> None:
+async def test_several_failures_are_all_reported() -> None:
     async def work() -> None:
         raise ExceptionGroup("", [DeviceError("one"), DeviceError("other")])
 
@@ -66,7 +66,7 @@ async def test_several_failures_are_all_told() -> None:
     assert len(caught.value.exceptions) == 2
 
 
-async def test_failure_while_stopping_is_told() -> None:
+async def test_failure_while_stopping_is_reported() -> None:
     async def work() -> None:
         try:
             os.kill(os.getpid(), signal.SIGTERM)

@@ -327,7 +327,7 @@ def test_vgpus_keep_sriov_manage_from_taking_vfs(a100: SimulatedHost) -> None:
     ok(sriov(a100, f"-d {A100}"))
 
 
-def test_what_has_no_vfs_or_is_nobody_is_left_alone(rtx: SimulatedHost) -> None:
+def test_what_has_no_vfs_or_is_unknown_is_left_alone(rtx: SimulatedHost) -> None:
     assert sriov(rtx, "-d 0000:99:00.0")[0] == 1
     assert sriov(rtx, f"-x {RTX}")[0] == 1
     assert sriov(rtx, "-e ../../etc")[0] == 1
@@ -427,7 +427,7 @@ async def test_a_program_can_be_made_to_hang(rtx: SimulatedHost, words: str) -> 
     assert (await rtx.run(["nvidia-smi", "-q"], 60)).status == 0
 
 
-def test_programs_fail_as_often_as_they_are_told(rtx: SimulatedHost) -> None:
+def test_programs_fail_as_often_as_they_are_set_to(rtx: SimulatedHost) -> None:
     rtx.faults.fail_command("sriov-manage", 1, f"Cannot obtain unbindLock for {RTX}\n", times=2)
     rtx.faults.fail_command("nvidia-smi", 19, "In use by another client\n")
     assert [sriov(rtx, f"-d {RTX}")[0] for _ in range(2)] == [1, 1]

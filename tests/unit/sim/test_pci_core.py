@@ -171,7 +171,7 @@ def test_a_wrong_write_has_the_kernels_errno(
     assert host_files(host) == before
 
 
-def test_a_failed_probe_is_told_by_bind_only(host: SimulatedHost) -> None:
+def test_a_failed_probe_is_reported_by_bind_only(host: SimulatedHost) -> None:
     host.write(f"{DRIVERS}/nvme/unbind", NVME)
     host.faults.fail_probe(2, errno.EIO)
     assert errno_of(host, PROBE, NVME) == 0
@@ -427,7 +427,7 @@ def test_before_linux_6_a_framebuffer_keeps_the_memory_of_the_boot_gpu(
     host.hold(f"{PCI}/{GPU}").release()
 
 
-def test_the_ports_of_a_card_have_vfs_beside_each_other(server: SimulatedHost) -> None:
+def test_the_ports_of_a_card_have_vfs_independently(server: SimulatedHost) -> None:
     other = f"{NIC[:-1]}1"
     addresses: list[str] = []
     for port in (NIC, other):

@@ -72,7 +72,7 @@ async def test_writes_from_another_thread_are_announced_in_order(a2: SimulatedHo
         assert len(await take(others, 300)) == 300
 
 
-async def test_lost_events_are_told(a2: SimulatedHost, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lost_events_are_reported(a2: SimulatedHost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listener, "_MAX_PENDING", 5)
     async with a2.uevents() as events:
         a2.write(CREATE, UUID)

@@ -82,7 +82,7 @@ def test_all_devices_are_opened_or_none(host: SimulatedHost, tmp_path: Path) -> 
     assert workload.opened == ()
 
 
-def test_who_ends_by_itself_closes_its_devices_and_is_told_of(
+def test_a_process_that_ends_closes_its_devices_and_is_reported(
     host: SimulatedHost, tmp_path: Path
 ) -> None:
     runtime = Runtime(host, str(tmp_path / "containers.json"))

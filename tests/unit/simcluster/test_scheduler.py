@@ -75,7 +75,7 @@ def test_what_others_have_is_not_to_be_had() -> None:
         ([("2", ""), ("1", "Always")], 2),
     ],
 )
-def test_init_containers_count_beside_what_runs_with_them(
+def test_init_containers_count_with_what_runs_alongside_them(
     first: list[tuple[str, str]], needs: int
 ) -> None:
     containers = [

@@ -32,7 +32,7 @@ def test_vcenter_answers_a_wait_before_its_silence_counts() -> None:
     assert WAIT_S < STALL_S
 
 
-async def test_whoever_stops_following_leaves_nothing_behind(
+async def test_a_watch_that_stops_leaves_nothing_behind(
     connection: Connection, vcenter: Simulator
 ) -> None:
     followed = Followed(connection)

@@ -49,7 +49,7 @@ async def test_a_wrong_thumbprint_is_found_before_anything_is_sent(proxy) -> Non
     assert proxy.asked == []
 
 
-async def test_a_certificate_of_nobody_known_is_not_trusted(proxy) -> None:
+async def test_a_certificate_of_an_unknown_authority_is_not_trusted(proxy) -> None:
     refused = await refusal(proxy.server, Credentials(*USER))
     assert isinstance(refused, LoginRefusedError)
     assert "certificate" in str(refused)
@@ -119,7 +119,7 @@ def refusing(method: str, answer: bytes) -> bytes:
     return answer
 
 
-async def test_whoever_leaves_logs_out_and_whoever_never_was_in_does_not(
+async def test_closing_logs_out_only_a_session_that_was_open(
     vcenter: Simulator, log_into: Callable[..., Awaitable[Connection]]
 ) -> None:
     await (await log_into(vcenter)).close()
@@ -134,7 +134,7 @@ async def test_credentials_do_not_show() -> None:
     assert "secret" not in repr(Credentials("user", "secret"))
 
 
-async def test_nobody_listening() -> None:
+async def test_no_listener() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         server = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -156,7 +156,7 @@ async def test_a_server_that_speaks_no_tls(said: bytes) -> None:
     assert isinstance(refused, UnreachableVCenterError)
 
 
-async def test_an_old_vcenter_is_told_apart(start_vcenter: Callable[..., Simulator]) -> None:
+async def test_an_old_vcenter_is_recognised(start_vcenter: Callable[..., Simulator]) -> None:
     old = start_vcenter(api_version="6.7.3")
     refused = await refusal(old.server, Credentials(*USER, old.thumbprint))
     assert isinstance(refused, LoginRefusedError)

@@ -79,7 +79,7 @@ async def test_machines_join_their_group_one_after_the_other(
     assert set(members) == {vm.ref for vm in vms}
 
 
-async def test_a_group_that_is_at_work_for_ever_holds_up_nobody_for_ever(
+async def test_a_group_that_is_at_work_for_ever_delays_no_others(
     start_vcenter: Callable[..., Simulator],
     log_into: Callable[..., Awaitable[Connection]],
     monkeypatch: pytest.MonkeyPatch,

@@ -50,7 +50,7 @@ async def test_threads_share_one_session(proxy, log_into: LogIn) -> None:
     assert proxy.asked.count("Login") == 1
 
 
-async def test_a_lost_session_is_made_anew_once(proxy, log_into: LogIn) -> None:
+async def test_a_lost_session_is_made_again_once(proxy, log_into: LogIn) -> None:
     connection = await log_into(proxy)
     await forget_sessions(connection)
     before = proxy.asked.count("Login")
@@ -70,7 +70,7 @@ async def test_an_order_is_not_repeated(proxy, log_into: LogIn) -> None:
     assert found == await connection.named("node-1", CLONE.place)
 
 
-async def test_a_connection_closed_while_idle_hurts_nobody(proxy, log_into: LogIn) -> None:
+async def test_a_connection_closed_while_idle_affects_no_others(proxy, log_into: LogIn) -> None:
     connection = await log_into(proxy)
     closing = set()
 

@@ -23,7 +23,7 @@ def words(vcenter: Any) -> str:
     return found.message if found is not None else ""
 
 
-async def test_a_wrong_thumbprint_is_told_and_mended(site: Any, vcenter: Any) -> None:
+async def test_a_wrong_thumbprint_is_reported_and_corrected(site: Any, vcenter: Any) -> None:
     await site.vcenter(vcenter, thumbprint=":".join(["AB"] * 20))
     await site.lead()
     await site.until(VCenter, "main", ready_is("LoginRefused"))

@@ -24,7 +24,7 @@ READING = "CreateContainerView"
 """How all names of a vCenter are read."""
 
 
-async def test_a_pool_that_nobody_has_makes_nobody_read_all_names_each_time(
+async def test_an_empty_pool_does_not_have_all_names_read_each_time(
     site: Any, vcenter: Simulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lookup, "KEPT_S", 600.0)

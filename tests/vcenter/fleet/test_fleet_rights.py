@@ -66,7 +66,7 @@ async def chart(tmp_path: Path) -> AsyncIterator[Installed]:
         await asyncio.to_thread(server.end)
 
 
-async def test_beside_capv_the_manager_may_do_all_that_it_does_and_no_more(
+async def test_alongside_capv_the_manager_may_do_all_that_it_does_and_no_more(
     chart: Installed, vcenter: Any, site_of: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await chart.install(MODE | {"webhook": {"vsphere": {"enabled": False}}})

@@ -46,7 +46,7 @@ async def test_nesting_and_cards(
     assert cards[1].backing.port.portgroupKey
 
 
-async def test_several_cards_are_told_to_the_guest_by_the_addresses_that_they_got(
+async def test_several_cards_are_known_to_the_guest_by_the_addresses_that_they_got(
     works: Any, vcenter: Simulator, config: Callable[[str], Any]
 ) -> None:
     cards = [
@@ -70,7 +70,7 @@ async def test_several_cards_are_told_to_the_guest_by_the_addresses_that_they_go
     assert len(vcenter.tasks("ReconfigVM_Task")) == 2
 
 
-async def test_a_disk_that_the_template_does_not_have_is_told(
+async def test_a_disk_that_the_template_does_not_have_is_reported(
     works: Any, vcenter: Simulator
 ) -> None:
     await works.cluster(vcenter)
@@ -84,7 +84,7 @@ async def test_a_disk_that_the_template_does_not_have_is_told(
     await works.until_gone(capv.VSPHERE_MACHINES, "one")
 
 
-async def test_a_resource_that_is_no_quantity_is_told(works: Any, vcenter: Simulator) -> None:
+async def test_a_resource_that_is_no_quantity_is_reported(works: Any, vcenter: Simulator) -> None:
     await works.cluster(vcenter)
     await works.machine("one", resources={"limits": {"memory": "-1Gi"}})
     await works.lead()

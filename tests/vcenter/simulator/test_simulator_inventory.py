@@ -68,7 +68,7 @@ class TestInventory:
 
 class TestNews:
     @pytest.mark.parametrize("path", ["config", "config.graphicsInfo"])
-    def test_whoever_follows_a_host_hears_of_its_boards(self, client: Client, path: str) -> None:
+    def test_a_watch_of_a_host_has_its_boards(self, client: Client, path: str) -> None:
         def used(value: Any) -> bool:
             boards = value.graphicsInfo if path == "config" else value
             return any(board.vm for board in boards)

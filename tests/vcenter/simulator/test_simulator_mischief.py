@@ -140,7 +140,7 @@ class TestWrong:
             client.at("vm/ubuntu").UpgradeVM_Task("vmx-17")
         assert Client(log_in(vcenter)).at("vm/ubuntu").name == "ubuntu"
 
-    def test_whoever_waits_is_told_that_the_session_ended(
+    def test_a_waiting_caller_gets_the_end_of_the_session(
         self, vcenter: Simulator, client: Client
     ) -> None:
         heard = Listener(client, client.at("vm/ubuntu"), "name")

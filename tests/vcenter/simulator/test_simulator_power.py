@@ -98,7 +98,7 @@ class TestPowerOn:
         with pytest.raises(vim.fault.InsufficientGraphicsResourcesFault):
             client.on(vm)
 
-    def test_a_device_that_is_taken_and_one_that_nobody_has(self, client: Client) -> None:
+    def test_a_device_in_use_and_a_free_one(self, client: Client) -> None:
         client.on(client.machine("a", whole(), whole(key=-201)))
         with pytest.raises(vim.fault.InsufficientHostCapacityFault):
             client.on(client.machine("b", whole()))

@@ -357,7 +357,7 @@ class Life:
 
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("mode", ["standalone", "alongside"])
-async def test_machines_have_what_they_ask_for_or_say_why_not_whatever_happens(
+async def test_machines_have_what_they_request_or_say_why_not_whatever_happens(
     world: Any,
     start_vcenter: Callable[..., Simulator],
     see: Any,

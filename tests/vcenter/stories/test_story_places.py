@@ -78,7 +78,7 @@ async def test_a_machine_with_passthrough_stays_on_its_host_in_maintenance(
     await world.ready("workers", 2)
 
 
-async def test_a_machine_of_a_host_in_maintenance_is_made_anew_elsewhere(
+async def test_a_machine_of_a_host_in_maintenance_is_made_again_elsewhere(
     world: Any, t4s: Callable[..., Simulator], see: Any
 ) -> None:
     vcenter = t4s({"DC0_C0_H0": [""], "DC0_C0_H1": [""]})

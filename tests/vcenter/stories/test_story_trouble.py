@@ -150,7 +150,7 @@ async def test_everything_goes_wrong_once(
     await world.nothing_left(vcenter)
 
 
-async def test_a_task_that_hangs_keeps_nobody_else_waiting(
+async def test_a_task_that_hangs_delays_no_others(
     world: Any, t4s: Callable[..., Simulator], see: Any
 ) -> None:
     vcenter = t4s({"DC0_C0_H0": ["", ""]})

@@ -135,7 +135,7 @@ async def _four(person: Person) -> list[Any]:
 
 
 @pytest.mark.timeout(300)
-async def test_a_machine_gets_gpus_and_the_network_card_beside_them(
+async def test_a_machine_gets_gpus_and_their_network_card(
     tmp_path: Path, vcenter: Simulator, start: Callable[[Path], Laneway]
 ) -> None:
     start(tmp_path)

@@ -105,7 +105,7 @@ async def test_a_kind_that_comes_to_be_served_is_judged_then(
     await gone(api, f"{CONFIGMAPS}/a")
 
 
-async def test_many_dependents_delay_nobody(
+async def test_many_dependents_delay_no_others(
     api: Any, server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The cascade is done in slices, and between them everybody else has a turn."""

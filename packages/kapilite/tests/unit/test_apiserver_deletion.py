@@ -91,7 +91,7 @@ async def test_an_owner_that_was_taken_back_takes_nothing_along(
     assert await exists(api, f"{CONFIGMAPS}/a")
 
 
-async def test_orphans_stay_when_asked_for(api: Any, widgets: str, make_widget: Any) -> None:
+async def test_orphans_stay_when_requested(api: Any, widgets: str, make_widget: Any) -> None:
     owner = (await api("POST", widgets, make_widget("owner"))).body
     await api("POST", CONFIGMAPS, owned_by("a", owner))
     held = await api("DELETE", f"{widgets}/owner", propagationPolicy="Orphan")

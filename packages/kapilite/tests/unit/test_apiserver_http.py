@@ -44,7 +44,7 @@ async def test_a_server_that_cannot_read_its_store_is_not_healthy(
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
-async def test_a_single_check_can_be_asked_for(api: Any, path: str) -> None:
+async def test_a_single_check_can_be_requested(api: Any, path: str) -> None:
     for check in ("ping", "store"):
         reply = await api("GET", f"{path}/{check}")
         assert (reply.status, reply.body) == (200, b"ok")
@@ -165,7 +165,7 @@ async def boxes(api: Any) -> str:
     return "/apis/lab.example.com/v1/boxes"
 
 
-async def test_nothing_is_stored_that_nobody_can_read_again(api: Any, boxes: str) -> None:
+async def test_nothing_is_stored_that_cannot_be_read_again(api: Any, boxes: str) -> None:
     def deep(depth: int) -> bytes:
         spec = b'{"a":' * depth + b"1" + b"}" * depth
         return msgspec.json.encode(box("p", msgspec.Raw(spec)))
@@ -198,7 +198,7 @@ async def test_nothing_is_stored_that_nobody_can_read_again(api: Any, boxes: str
         ("", "application/json"),
     ],
 )
-async def test_the_openapi_document_comes_as_it_is_asked_for(
+async def test_the_openapi_document_comes_as_it_is_requested(
     api: Any, accept: str, kind: str
 ) -> None:
     address = f"{api.url}/openapi/v2"
@@ -258,7 +258,7 @@ async def test_bad_write_parameters(api: Any) -> None:
     assert (await api("DELETE", f"{CONFIGMAPS}/a", {"preconditions": 5})).status == 400
 
 
-async def test_a_form_nobody_can_make_is_not_acceptable(api: Any) -> None:
+async def test_a_form_that_no_handler_makes_is_not_acceptable(api: Any) -> None:
     reply = await api("GET", "/api/v1/nodes", headers={"Accept": "application/cbor"})
     assert reply.status == 406
 

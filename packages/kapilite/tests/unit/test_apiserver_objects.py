@@ -281,7 +281,7 @@ async def test_who_creates_a_namespace_owns_what_was_said_and_its_label(api: Any
     ]
 
 
-async def test_nobody_owns_the_structs_that_kubernetes_always_writes(api: Any) -> None:
+async def test_structs_that_kubernetes_always_writes_have_no_owner(api: Any) -> None:
     labels = {"app": "a"}
     template = {
         "metadata": {"labels": labels},

@@ -131,7 +131,7 @@ def test_where_elements_of_a_merged_list_end_up(change: list[Any], names: list[s
     assert [c["name"] for c in pod_of(merged)["containers"]] == names
 
 
-def test_the_order_that_a_patch_asks_for() -> None:
+def test_the_order_that_a_patch_requests() -> None:
     order = [{"name": name} for name in "cdab"]
     change = {"spec": {"template": {"spec": {"$setElementOrder/containers": order}}}}
     pod = pod_of(change)

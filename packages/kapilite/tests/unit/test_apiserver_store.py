@@ -62,7 +62,7 @@ def test_only_one_process_opens_the_file(path: str) -> None:
     Store(path).close()
 
 
-def test_nobody_else_may_read_the_file(path: str) -> None:
+def test_no_other_user_may_read_the_file(path: str) -> None:
     store = Store(path)
     store.commit("ADDED", key("a"), obj("a"), None)
     for name in os.listdir(os.path.dirname(path)):
@@ -120,7 +120,7 @@ def test_a_failed_transaction_leaves_no_trace(path: str) -> None:
     store.close()
 
 
-def test_a_listener_that_fails_or_writes_keeps_the_changes_from_nobody(
+def test_a_listener_that_fails_or_writes_does_not_delay_others(
     path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = Store(path)

@@ -191,7 +191,7 @@ def test_the_oldest_of_too_many_updaters_become_one() -> None:
     assert found[0][2] == at(3)
 
 
-def test_an_object_nobody_is_known_to_own_has_an_owner_before_the_first_apply() -> None:
+def test_an_object_without_a_known_owner_has_one_before_the_first_apply() -> None:
     untracked = put(config({"a": "1"}, uid="u"), config({"a": "2"}, uid="u"), "m1")
     assert owners(untracked) == []
     live = apply(untracked, config({"b": "1"}), "m2")
@@ -318,7 +318,7 @@ def test_the_deepest_object_that_is_let_in_is_merged_and_owned() -> None:
     assert put(again, {**config(), "tree": deep}, "m2", schema=None)
 
 
-def test_kubectl_does_not_take_over_what_somebody_changed_since() -> None:
+def test_kubectl_does_not_take_over_what_was_changed_since() -> None:
     applied = config({"a": "1", "b": "1"})
     live = config({"a": "1", "b": "1"}, annotations={ANNOTATION: last_applied(applied)})
     live = put(None, live, "kubectl-client-side-apply")
@@ -333,7 +333,7 @@ def test_kubectl_does_not_take_over_what_somebody_changed_since() -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"apiVersion":"v2"}', '{"apiVersion":"v1","x":1}']
 )
-def test_a_last_applied_annotation_that_says_nothing_helps_nobody(text: str) -> None:
+def test_an_empty_last_applied_annotation_has_no_effect(text: str) -> None:
     live = put(None, config({"a": "1"}, annotations={ANNOTATION: text}), "m")
     with pytest.raises(ApiError, match="1 conflict"):
         apply(live, config({"a": "2"}), "kubectl")

@@ -268,7 +268,7 @@ def test_an_apply_is_refused_exactly_where_others_own_what_it_would_change(
     "m2",
     object_of({}, {"tree": {"a": "a"}}),
 )
-def test_only_what_nobody_else_owns_is_removed(
+def test_only_what_no_other_manager_owns_is_removed(
     history: list[tuple[str, str, Object]], manager: str, sent: Object
 ) -> None:
     clock = Clock()
@@ -310,7 +310,7 @@ def test_managers_of_different_fields_do_not_get_in_each_others_way(
 
 @laws
 @given(lives, managers, objects)
-def test_an_update_owns_what_it_changes_and_nobody_else_does(
+def test_an_update_alone_owns_what_it_changes(
     history: list[tuple[str, str, Object]], manager: str, new: Object
 ) -> None:
     clock = Clock()

@@ -143,7 +143,7 @@ def test_what_was_taken_away_comes_back_and_what_was_added_stays(store: Store) -
     assert get(store, ROLES, "view")["aggregationRule"]["clusterRoleSelectors"]
 
 
-def test_a_binding_to_another_role_is_made_anew(store: Store) -> None:
+def test_a_binding_to_another_role_is_made_again(store: Store) -> None:
     bootstrap.ensure(store)
     before = get(store, BINDINGS, "cluster-admin")
     put(store, "cluster-admin", BINDINGS, roleRef={**before["roleRef"], "name": "view"})

@@ -120,7 +120,7 @@ async def test_who_may_may(server: Server) -> None:
     assert body["where"]["name"] == "x"
 
 
-async def test_who_may_not_is_told_what_is_lacking(server: Server) -> None:
+async def test_a_user_without_the_right_gets_its_name(server: Server) -> None:
     code, body = await server.ask("/api/v1/namespaces/b/configmaps/x", "reader")
     assert code == 403
     assert body == {
@@ -352,7 +352,7 @@ async def test_each_part_of_another_identity_must_be_allowed(
     assert (code, body["message"]) == (403, message)
 
 
-async def test_a_stranger_is_nobody_else(server: Server) -> None:
+async def test_a_stranger_is_no_other_user(server: Server) -> None:
     code, _ = await server.ask("/version", Impersonate_User="admin")
     assert code == 401
 

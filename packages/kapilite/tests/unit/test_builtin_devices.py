@@ -205,7 +205,7 @@ def test_a_claim_is_for_one_device_unless_it_says_otherwise() -> None:
         ),
     ],
 )
-def test_a_claim_that_nobody_can_meet_is_refused(request_: Object, text: str) -> None:
+def test_a_claim_that_cannot_be_met_is_refused(request_: Object, text: str) -> None:
     found = refused("ResourceClaim", {"devices": {"requests": [request_]}})
     assert any(text in one for one in found), found
 

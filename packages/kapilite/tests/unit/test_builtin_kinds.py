@@ -45,7 +45,7 @@ def deployment(labels: dict[str, str], selector: dict[str, str], **more: Any) ->
     return {"spec": {"selector": {"matchLabels": selector}, "template": template, **more}}
 
 
-def test_what_nobody_knows_is_dropped_and_named() -> None:
+def test_what_is_unknown_is_dropped_and_named() -> None:
     obj = {"spec": pod(extra=1, volumes=[{"name": "v", "emptyDirr": {}}]), "more": {}}
     found, unknown = complete("Pod", obj)
     assert sorted(unknown) == ["more", "spec.extra", "spec.volumes[0].emptyDirr"]

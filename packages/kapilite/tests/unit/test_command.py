@@ -37,7 +37,7 @@ def test_a_server_in_memory_says_how_to_reach_it_and_leaves_nothing_behind() -> 
     assert not kubeconfig.parent.exists()
 
 
-def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_of_another_user_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").touch()
     assert refused("--data-dir", str(tmp_path)) == (
         f"kapilite: {tmp_path} is not empty and was not made by kapilite; "

@@ -148,7 +148,7 @@ def test_limits_are_numbers(text: str) -> None:
         ({"sendInitialEvents": "false"}, {"initial_events": False, "only_new": True}),
     ],
 )
-def test_how_a_watch_is_asked_for(query: dict[str, str], wanted: dict[str, Any]) -> None:
+def test_how_a_watch_is_requested(query: dict[str, str], wanted: dict[str, Any]) -> None:
     if "sendInitialEvents" in query:
         query = query | {"resourceVersionMatch": "NotOlderThan"}
     found = watch.options(query, Form(), LATEST)

@@ -104,7 +104,7 @@ def test_a_null_counts_as_absent() -> None:
     assert cell(".list[*].v", obj=obj) == "yes"
 
 
-def test_a_filter_may_ask_for_an_escaped_key_and_quote_brackets() -> None:
+def test_a_filter_may_use_an_escaped_key_and_quote_brackets() -> None:
     obj = {"metadata": {"name": "x"}, "list": [{"a.b": "(1)]", "v": "yes"}, {"v": "no"}]}
     assert cell(r'.list[?(@.a\.b=="(1)]")].v', obj=obj) == "yes"
 
@@ -156,7 +156,7 @@ def test_the_header_carries_what_the_kind_says() -> None:
     assert render(kind(column), [], headers=False)["columnDefinitions"] == []
 
 
-def test_rows_carry_as_much_of_the_object_as_was_asked_for() -> None:
+def test_rows_carry_as_much_of_the_object_as_was_requested() -> None:
     def carried(include: str) -> Any:
         return render(kind(), [DEVICE], include_object=include)["rows"][0]["object"]
 

@@ -78,7 +78,7 @@ async def test_a_cluster_of_one_machine_with_a_gpu(scene: Any, replicas: int | N
     assert [path for path, _ in await scene.causes(raw)] == [REPLICAS]
 
 
-async def test_a_template_that_asks_for_what_there_is_not(four: Any) -> None:
+async def test_a_template_that_requests_what_there_is_not(four: Any) -> None:
     four.template({"pciDevices": [{"vGPUProfile": "grid_a100-40c"}]}, "a100")
     four.refuses()
     old = four.control_plane(1)
@@ -142,7 +142,7 @@ async def test_scaled_by_its_subresource(four: Any) -> None:
         (1, {}, "keep the devices of one Machine free; maxSurge 0 requires 3 replicas or more."),
     ],
 )
-async def test_a_roll_out_without_a_spare_device_is_told_of_in_time(
+async def test_a_roll_out_without_a_spare_device_is_reported_in_time(
     four: Any, replicas: int, rollout: Any, advice: str
 ) -> None:
     for number in range(3 - replicas):
@@ -207,7 +207,7 @@ async def test_what_machines_have_is_of_their_failure_domains_share(four: Any) -
     assert "Failure domain a has room for 1 of its 2." in words
 
 
-async def test_failure_domains_that_nobody_knows_yet(four: Any) -> None:
+async def test_unknown_failure_domains(four: Any) -> None:
     """Until it is told which they are, whatever there is may be for them."""
     four.zone("a", datacenter="DC0", computeCluster="C0")
     four.zone("b", "other.example.com", datacenter="DC5")
@@ -226,7 +226,7 @@ async def test_failure_domains_that_nobody_knows_yet(four: Any) -> None:
     assert [path for path, _ in await four.causes(asked)] == [TEMPLATE]
 
 
-async def test_failure_domains_in_two_vcenters_that_nobody_knows_yet(four: Any) -> None:
+async def test_unknown_failure_domains_in_two_vcenters(four: Any) -> None:
     four.vcenter("other", "other.example.com")
     four.host("h1", boards=9, vcenter="other")
     four.zone("a")
@@ -267,7 +267,7 @@ async def test_what_is_none_of_ours_is_let_be(four: Any) -> None:
     assert await four.warnings(older) == []
 
 
-async def test_a_cluster_is_told_of_as_well_where_it_owns_the_control_plane(four: Any) -> None:
+async def test_a_cluster_is_named_as_well_where_it_owns_the_control_plane(four: Any) -> None:
     owner = {
         "apiVersion": "cluster.x-k8s.io/v1beta2",
         "kind": "Cluster",

@@ -40,7 +40,7 @@ async def test_a_profile_that_no_host_offers(scene: Any) -> None:
     assert words.startswith("Forbidden: No host in this vCenter has grid_a100-40c.")
 
 
-async def test_the_same_is_told_once_and_not_everything_is_looked_up(scene: Any) -> None:
+async def test_the_same_is_reported_once_and_not_everything_is_looked_up(scene: Any) -> None:
     scene.vcenter()
     scene.host("h1")
     scene.refuses()

@@ -30,7 +30,7 @@ async def test_a_refusal_has_the_form_of_capvs_and_the_path_of_the_field(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_everything_that_is_wrong_is_told_at_once(scene: Any, kind: str) -> None:
+async def test_everything_that_is_wrong_is_reported_at_once(scene: Any, kind: str) -> None:
     spec = {"pciDevices": [T4, {}], "nestedHV": True, "hardwareVersion": "vmx-13"}
     causes = await scene.causes(scene.obj(kind, spec))
     fields = [path.removeprefix(f"{BASE[kind]}.") for path, _ in causes]
@@ -38,7 +38,7 @@ async def test_everything_that_is_wrong_is_told_at_once(scene: Any, kind: str) -
     assert "is invalid: [" in scene.answer["status"]["message"]
 
 
-async def test_two_hundred_wrong_devices_are_told_in_bounds(scene: Any) -> None:
+async def test_two_hundred_wrong_devices_are_reported_in_bounds(scene: Any) -> None:
     spec = {"pciDevices": [{"vGPUProfile": "x" * 2000}] * 200}
     causes = await scene.causes(scene.obj("VSphereVM", spec))
     assert len(causes) == 32
@@ -50,7 +50,7 @@ async def test_two_hundred_wrong_devices_are_told_in_bounds(scene: Any) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("text", ["a\nb", "\x00", "💥" * 900, "../%s/${x}", "<script>"])
-async def test_odd_texts_are_told_on_one_line(scene: Any, kind: str, text: str) -> None:
+async def test_odd_texts_are_reported_on_one_line(scene: Any, kind: str, text: str) -> None:
     spec = {"pciDevices": [{**T4, "vGPUProfile": text}], "hardwareVersion": text}
     causes = await scene.causes(scene.obj(kind, spec))
     assert len(causes) == 2

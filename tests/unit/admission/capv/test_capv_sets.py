@@ -105,7 +105,7 @@ async def test_machines_that_replace_others_get_their_devices(four: Any) -> None
         ({"maxSurge": 0, "maxUnavailable": 1}, False),
     ],
 )
-async def test_a_roll_out_without_a_spare_device_is_told_of_in_time(
+async def test_a_roll_out_without_a_spare_device_is_reported_in_time(
     four: Any, limits: Any, told: bool
 ) -> None:
     four.refuses()
@@ -164,7 +164,7 @@ async def test_a_failure_domain_without_gpus(four: Any) -> None:
     assert await four.warnings(four.many(9, zone="unknown")) == []
 
 
-async def test_a_template_that_asks_for_what_there_is_not(four: Any) -> None:
+async def test_a_template_that_requests_what_there_is_not(four: Any) -> None:
     four.template({"pciDevices": [{"vGPUProfile": "grid_a100-40c"}] * 2}, "a100")
     four.refuses()
     causes = await four.causes(four.many(1, "a100"))
@@ -193,7 +193,7 @@ async def test_what_is_none_of_ours_is_let_be(four: Any) -> None:
     assert await four.warnings(four.many(0, **NO_SURGE)) == []
 
 
-async def test_nobody_says_how_many(four: Any) -> None:
+async def test_the_number_is_not_known(four: Any) -> None:
     assert await four.warnings(four.many(None, **NO_SURGE)) == []
 
 

@@ -29,7 +29,7 @@ def words(verdict: Any) -> str:
     return " ".join(one.words for one in verdict.refusals)
 
 
-def test_a_claim_that_nobody_uses_is_deleted(scene: Any) -> None:
+def test_a_claim_that_is_not_in_use_is_deleted(scene: Any) -> None:
     verdict = scene.judge(RULES, "DELETE", old=scene.claimed(GPU))
     assert verdict.allowed
     assert verdict.warnings == ()
@@ -107,7 +107,7 @@ COLLECTORS = pytest.mark.parametrize(
 
 
 @COLLECTORS
-def test_what_follows_from_another_deletion_is_nobodys_in_particular(scene: Any, user: str) -> None:
+def test_what_follows_from_another_deletion_has_no_user(scene: Any, user: str) -> None:
     scene.pci(GPU)
     for claim in (scene.claimed(GPU, "bob"), scene.claimed(GPU, metadata=OWNERS)):
         assert scene.judge(RULES, "DELETE", old=claim, user=user).allowed
@@ -116,7 +116,7 @@ def test_what_follows_from_another_deletion_is_nobodys_in_particular(scene: Any,
 
 
 @COLLECTORS
-def test_but_no_device_goes_that_somebody_has(scene: Any, reasons: Reasons, user: str) -> None:
+def test_but_no_device_goes_that_is_in_use(scene: Any, reasons: Reasons, user: str) -> None:
     scene.pci(GPU)
     scene.vm("vm-a", NAME)
     claim = scene.claimed(GPU, "bob")

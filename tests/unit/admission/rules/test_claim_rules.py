@@ -57,7 +57,7 @@ def test_a_device_that_its_agent_calls_free_is_claimed(scene: Any) -> None:
     assert scene.judge(RULES, "CREATE", new=scene.claim(GPU)).allowed
 
 
-def test_a_device_that_nobody_has_decided_about_yet_is_claimed(scene: Any) -> None:
+def test_a_device_without_a_decision_is_claimed(scene: Any) -> None:
     scene.pci(GPU, claimable=None)
     assert scene.judge(RULES, "CREATE", new=scene.claim(GPU)).allowed
 
@@ -230,7 +230,7 @@ def test_gpus_of_a_node_whose_gpus_are_for_containers(
     assert reasons(verdict) == ([] if fine else ["GpusForContainers"])
 
 
-def test_everything_that_speaks_against_a_claim_is_told_at_once(
+def test_everything_that_speaks_against_a_claim_is_reported_at_once(
     scene: Any, reasons: Reasons
 ) -> None:
     scene.pci(GPU, iommuGroup="", critical=["swap"])
@@ -263,7 +263,7 @@ def test_a_claim_in_anothers_name(scene: Any, reasons: Reasons) -> None:
     assert "'alice'" in words(verdict)
 
 
-def test_a_claim_in_nobodys_name(scene: Any, reasons: Reasons) -> None:
+def test_a_claim_without_a_user_name(scene: Any, reasons: Reasons) -> None:
     scene.pci(GPU)
     assert reasons(scene.judge(RULES, "CREATE", new=scene.claim(GPU, ""))) == ["UserNameForbidden"]
 
@@ -279,7 +279,7 @@ def test_a_right_on_another_claim_does_not_help(scene: Any) -> None:
     assert not scene.judge(RULES, "CREATE", new=scene.claim(GPU, "bob"), rights=other).allowed
 
 
-def test_no_right_is_asked_for_ones_own_claim(scene: Any, agent: str) -> None:
+def test_no_right_is_needed_for_ones_own_claim(scene: Any, agent: str) -> None:
     for user in ("alice", agent):
         claim = scene.claim(GPU, "alice")
         for operation in Operation:
@@ -299,12 +299,12 @@ def test_a_claim_of_another_user(scene: Any, reasons: Reasons, done: str) -> Non
     assert scene.judge(RULES, write[0], old=write[1], new=write[2], rights=ADMINISTER).allowed
 
 
-def test_a_claim_that_is_written_as_it_is_is_nobodys_business(scene: Any) -> None:
+def test_a_claim_that_is_written_unchanged_is_allowed(scene: Any) -> None:
     claim = scene.claim(GPU, "bob")
     assert scene.judge(RULES, "UPDATE", old=claim, new=claim).allowed
 
 
-def test_a_claim_that_names_nobody_is_the_requesters(scene: Any) -> None:
+def test_a_claim_that_names_no_user_is_the_requesters(scene: Any) -> None:
     def asked(user: str, **spec: Any) -> Any:
         claim = scene.claim(GPU, user, spec=spec)
         request = Request(Operation.CREATE, NAME, "", Requester("alice"), new=claim)
@@ -317,13 +317,13 @@ def test_a_claim_that_names_nobody_is_the_requesters(scene: Any) -> None:
     )
 
 
-def test_nobody_in_particular_makes_a_claim_of_nobodys() -> None:
+def test_an_anonymous_user_makes_a_claim_without_a_user() -> None:
     claim = claims_of_nobody()
     assert mutate(Request(Operation.CREATE, NAME, "", Requester(""), new=claim)) == ()
     assert mutate(Request(Operation.CREATE, NAME, "", Requester("alice"))) == ()
 
 
-def test_nobody_becomes_the_owner_of_a_claim_by_an_update(scene: Any) -> None:
+def test_an_update_changes_no_owner_of_a_claim(scene: Any) -> None:
     claim = scene.claim(GPU, "")
     update = Request(Operation.UPDATE, NAME, "", Requester("alice"), old=claim, new=claim)
     assert mutate(update) == ()
@@ -436,7 +436,7 @@ def test_a_device_that_leaves_its_pool(scene: Any) -> None:
     assert "VM default/vm-a" in warning
 
 
-def test_a_device_leaves_a_pool_of_which_nobody_named_it(scene: Any) -> None:
+def test_a_device_leaves_a_pool_of_which_no_vm_names_it(scene: Any) -> None:
     alone = scene.claim(GPU, spec={"disableResourcePooling": True})
     old = scene.claimed(GPU, status={"resourceName": "nvidia.com/X"})
     (warning,) = scene.judge(RULES, "UPDATE", old=old, new=alone).warnings
@@ -446,7 +446,7 @@ def test_a_device_leaves_a_pool_of_which_nobody_named_it(scene: Any) -> None:
     assert scene.judge(RULES, "UPDATE", old=unnamed, new=alone).warnings == ()
 
 
-def test_whoever_deletes_the_claim_of_the_last_free_device_is_told_who_waits_for_it(
+def test_deleting_the_claim_of_the_last_free_device_warns_who_waits_for_it(
     scene: Any,
 ) -> None:
     waits = Demand(Consumer(ConsumerKind.VM, "lab", "vm-b"), Phase.STOPPED, {"nvidia.com/X": 1})

@@ -77,7 +77,7 @@ def test_a_layout_that_does_not_fit_is_admitted_and_says_so(
     assert verdict.warnings[0].startswith(f"{NAME}: ")
 
 
-def test_gpus_of_one_model_are_told_of_once(scene: Any) -> None:
+def test_gpus_of_one_model_are_reported_once(scene: Any) -> None:
     gpu(scene)
     gpu(scene, "0000:09:00.0")
     gpu(scene, "0000:0a:00.0", device="2235")
@@ -122,7 +122,7 @@ def test_a_profile_is_known_by_its_short_name_in_any_case(scene: Any, asked: str
     assert (verdict.allowed, verdict.warnings) == (True, ())
 
 
-def test_of_a_profile_that_there_is_not_the_closest_of_the_driver_is_told(scene: Any) -> None:
+def test_of_a_profile_that_there_is_not_the_closest_of_the_driver_is_reported(scene: Any) -> None:
     gpu(scene, fits={"NVIDIA A2-8Q": 2, "NVIDIA A2-4Q": 4, "NVIDIA A2-3B": 0})
     (warning,) = scene.judge(RULES, "CREATE", new=layout(("NVIDIA A2-9Q", 1))).warnings
     assert "Closest: NVIDIA A2-" in warning

@@ -157,7 +157,7 @@ def test_another_division_is_a_desired_state_like_any_other(scene: Any, status: 
     assert f"MIGConfiguration {NAME} is {status}" in verdict.warnings[0]
 
 
-def test_a_division_that_is_enabled_anew_says_nothing(scene: Any) -> None:
+def test_a_division_that_is_enabled_again_says_nothing(scene: Any) -> None:
     old = mig({"1g.5gb": 2}, status="synced")
     assert update(scene, old, mig({"3g.20gb": 1}, enabled=True)).warnings == ()
     disabled = mig({"1g.5gb": 2}, enabled=True, status="disabled")

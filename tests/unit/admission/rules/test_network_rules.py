@@ -82,11 +82,11 @@ def test_an_update_that_leaves_the_number_is_not_judged_by_it(scene: Any) -> Non
     assert update(scene, 2, 2).allowed
 
 
-def test_functions_come_beside_nothing(scene: Any) -> None:
+def test_functions_come_with_nothing_else(scene: Any) -> None:
     assert update(scene, 0, 2).allowed
 
 
-def test_functions_that_nobody_claimed_go(scene: Any) -> None:
+def test_functions_that_are_not_claimed_go(scene: Any) -> None:
     assert update(scene, 2, 0).allowed
 
 

@@ -60,7 +60,7 @@ def world(scene: Any) -> Any:
     return scene
 
 
-def test_what_single_vgpus_ask_for_is_replaced_only_on_demand(world: Any, reasons: Reasons) -> None:
+def test_what_single_vgpus_request_is_replaced_only_on_demand(world: Any, reasons: Reasons) -> None:
     verdict = world.judge(layouts.RULES, "CREATE", new=layout(count=3))
     assert reasons(verdict) == ["OwnedByVgpuDevices"]
     (why,) = verdict.refusals
@@ -76,7 +76,7 @@ def test_what_single_vgpus_ask_for_is_replaced_only_on_demand(world: Any, reason
         assert world.judge(layouts.RULES, "CREATE", new=new).allowed
 
 
-def test_a_layout_that_owns_a_gpu_may_ask_for_anything(world: Any) -> None:
+def test_a_layout_that_owns_a_gpu_may_request_anything(world: Any) -> None:
     old = layout(said=APPLIED)
     world.world.layouts.put(old)
     assert world.judge(layouts.RULES, "UPDATE", old=old, new=layout(count=3, said=APPLIED)).allowed

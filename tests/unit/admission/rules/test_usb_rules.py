@@ -75,7 +75,7 @@ def test_a_usb_device_in_anothers_name(scene: Any, reasons: Reasons) -> None:
     assert scene.judge(RULES, "CREATE", new=claim("bob"), rights=ADMINISTER).allowed
 
 
-def test_a_usb_claim_that_names_nobody_is_the_requesters() -> None:
+def test_a_usb_claim_that_names_no_user_is_the_requesters() -> None:
     request = Request(Operation.CREATE, NAME, "", Requester("alice"), new=claim(""))
     assert mutate(request) == ({"op": "add", "path": "/spec", "value": {"userName": "alice"}},)
 
@@ -103,7 +103,7 @@ def test_a_usb_claim_that_a_vm_names(scene: Any, reasons: Reasons, runs: bool) -
     assert f"usbdeviceclaim {NAME} is still in use by VM default/vm-a" in words(verdict)
 
 
-def test_a_usb_claim_that_nobody_names(scene: Any) -> None:
+def test_a_usb_claim_that_no_vm_names(scene: Any) -> None:
     scene.vm("vm-a", "another")
     assert scene.judge(RULES, "DELETE", old=claim()).allowed
 
@@ -171,7 +171,7 @@ def test_a_resource_name_that_is_none_on_a_pci_device(scene: Any) -> None:
         assert len(verdict.warnings) == said
 
 
-def test_the_collector_takes_no_device_that_somebody_has(scene: Any, reasons: Reasons) -> None:
+def test_the_collector_takes_no_device_in_use(scene: Any, reasons: Reasons) -> None:
     collector = "system:serviceaccount:kube-system:generic-garbage-collector"
     scene.vm("vm-a", NAME)
     assert scene.judge(RULES, "DELETE", old=claim("bob"), user=collector).allowed

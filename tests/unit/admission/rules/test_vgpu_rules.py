@@ -111,7 +111,7 @@ def test_the_reason_is_that_the_gpu_is_disabled(scene: Any) -> None:
     assert "SRIOVGPUDevice node1-000008000 is not enabled." in words(verdict)
 
 
-def test_the_reason_is_that_nobody_has_looked_yet(scene: Any) -> None:
+def test_the_reason_is_that_nothing_is_known_yet(scene: Any) -> None:
     verdict = update(scene, vgpu(types=(), observedGeneration=0), vgpu(Q4, enabled=True))
     assert "The agent of the node has not reported" in words(verdict)
 
@@ -209,12 +209,12 @@ def test_a_vgpu_in_use_is_neither_disabled_nor_changed(
         assert f"device {NAME} is in use with VM default/vm-a" in words(verdict)
 
 
-def test_a_vgpu_that_is_not_there_is_nobodys_to_lose(scene: Any) -> None:
+def test_a_vgpu_that_is_not_there_affects_no_vm(scene: Any) -> None:
     scene.vm("vm-a", NAME)
     assert update(scene, vgpu(Q2), vgpu(Q4)).allowed
 
 
-def test_a_vgpu_that_nobody_uses_is_disabled(scene: Any) -> None:
+def test_a_vgpu_that_is_not_in_use_is_disabled(scene: Any) -> None:
     assert update(scene, vgpu(Q2, enabled=True), vgpu(Q2)).allowed
 
 
@@ -230,7 +230,7 @@ def test_the_profile_of_a_vgpu_changes_to_one_that_the_gpu_has(
     assert reasons(update(scene, old, vgpu("", enabled=True))) == ["ProfileMissing"]
 
 
-def test_the_profile_of_a_vgpu_changes_where_nobody_knows_what_there_is(scene: Any) -> None:
+def test_the_profile_of_a_vgpu_changes_where_its_state_is_not_known(scene: Any) -> None:
     old = vgpu(Q4, enabled=True, carries=Q4, types=())
     assert update(scene, old, vgpu(Q2, enabled=True)).allowed
 
@@ -252,7 +252,7 @@ def test_a_desired_state_that_follows_its_card_to_another_slot(
         assert not update(scene, old, new).allowed, "not by anybody"
 
 
-def test_whoever_takes_the_last_free_one_is_told_who_waits_for_it(scene: Any) -> None:
+def test_taking_the_last_free_one_warns_who_waits_for_it(scene: Any) -> None:
     resource = "nvidia.com/NVIDIA_A2-2Q"
     stopped = Demand(Consumer(ConsumerKind.VM, "lab", "vm-b"), Phase.STOPPED, {resource: 1})
     mine, other = (DeviceFact("node1", resource, one) for one in (NAME, "node1-000008005"))

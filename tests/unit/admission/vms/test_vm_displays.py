@@ -44,15 +44,13 @@ def test_with_one_there_is_nothing_to_choose(cluster: Any) -> None:
     assert shown(cluster, mediated(cluster, None)) == [None]
 
 
-def test_whoever_decides_about_one_display_has_decided(cluster: Any) -> None:
+def test_a_decision_about_one_display_counts(cluster: Any) -> None:
     raw = mediated(cluster, None, {"display": {}})
     assert shown(cluster, raw) == [{"enabled": False}, {}]
 
 
 @pytest.mark.parametrize("off", [{"enabled": False}, {"ramFB": {"enabled": False}}])
-def test_whoever_only_switches_off_leaves_the_display_to_the_others(
-    cluster: Any, off: dict[str, Any]
-) -> None:
+def test_switching_off_leaves_the_display_to_the_others(cluster: Any, off: dict[str, Any]) -> None:
     on = {"enabled": True, "ramFB": {"enabled": True}}
     assert shown(cluster, mediated(cluster, None, {"display": off})) == [on, off]
     assert shown(cluster, mediated(cluster, {"display": off}, None)) == [off, on]

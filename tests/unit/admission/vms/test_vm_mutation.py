@@ -40,7 +40,7 @@ def test_claimed_group_members_come_along(cluster: Any) -> None:
     ]
 
 
-def test_mates_of_two_devices_of_one_group_come_once(cluster: Any) -> None:
+def test_members_of_two_devices_of_one_group_come_once(cluster: Any) -> None:
     """Row 80: they were appended twice."""
     gpu, audio = card(cluster)
     third = cluster.pci("n1", "0000:08:00.2", "nvidia.com/USB", group="5", class_id="0c03")
@@ -62,7 +62,7 @@ def test_an_unknown_name_does_not_stop_the_others(cluster: Any) -> None:
     assert names(cluster.devices(after)) == ["free-text", gpu, audio]
 
 
-def test_mates_come_on_edit_too(cluster: Any) -> None:
+def test_members_come_on_edit_too(cluster: Any) -> None:
     """Row 77: the update was compared with itself."""
     gpu, audio = card(cluster)
     after = cluster.mutated(cluster.vm(gpu), cluster.vm())
@@ -75,7 +75,7 @@ def test_a_vm_whose_devices_stay_as_they_are_stays_as_it_is(cluster: Any) -> Non
     assert cluster.mutate(new, old).operations == ()
 
 
-def test_a_group_member_that_is_not_claimed_is_told_of(cluster: Any) -> None:
+def test_a_group_member_that_is_not_claimed_is_reported(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0", group="5")
     audio = cluster.pci("n1", "0000:08:00.1", AUDIO, group="5", claimed=None, class_id="0403")
     mutation = cluster.mutate(cluster.vm(gpu))
@@ -89,7 +89,7 @@ def test_a_group_member_that_is_not_claimed_is_told_of(cluster: Any) -> None:
     assert claim["spec"] == {"address": "0000:08:00.1", "nodeName": "n1"}
 
 
-def test_a_device_that_its_group_member_brings_back_is_told_of(cluster: Any) -> None:
+def test_a_device_that_its_group_member_brings_back_is_reported(cluster: Any) -> None:
     """Who takes one of a group out must not believe that it is free."""
     gpu, audio = card(cluster)
     stored = cluster.mutated(cluster.vm(gpu))
@@ -144,9 +144,7 @@ def test_the_annotation_tells_which_devices_were_looked_at(cluster: Any) -> None
 
 
 @pytest.mark.parametrize("forged", ["right", "wrong"])
-def test_nobody_puts_the_annotation_on_a_vm_that_was_not_looked_at(
-    cluster: Any, forged: str
-) -> None:
+def test_no_user_puts_the_annotation_on_a_vm_that_was_not_judged(cluster: Any, forged: str) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0")
     devices = decode(VirtualMachine, cluster.vm(gpu)).spec.template.spec.domain.devices
     text = mark_of(devices) if forged == "right" else "made up"
@@ -163,7 +161,7 @@ def test_the_annotation_goes_with_the_last_device(cluster: Any) -> None:
     assert cluster.mutated(without, with_devices)["metadata"]["annotations"] == {}
 
 
-def test_whoever_writes_the_whole_object_keeps_the_annotation(cluster: Any) -> None:
+def test_a_write_of_the_whole_object_keeps_the_annotation(cluster: Any) -> None:
     gpu, _ = card(cluster)
     old = cluster.mutated(cluster.vm(gpu))
     new = cluster.mutated(cluster.vm(gpu))

@@ -68,7 +68,7 @@ def test_as_many_vms_as_there_are_devices_for(cluster: Any, kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [pool, replica_set])
-def test_more_vms_ask_for_the_difference(cluster: Any, kind: Any) -> None:
+def test_more_vms_request_the_difference(cluster: Any, kind: Any) -> None:
     for number in (7, 8, 9):
         cluster.pci("n1", f"0000:0{number}:00.0")
     for name in ("p-0", "p-1"):
@@ -85,7 +85,7 @@ def test_fewer_vms_and_other_changes_are_not_judged(cluster: Any, kind: Any) -> 
     assert cluster.judge(kind([ANY], 2), deleted=True).allowed
 
 
-def test_a_pool_has_one_vm_unless_told_otherwise(cluster: Any) -> None:
+def test_a_pool_has_one_vm_by_default(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0")
     assert cluster.judge(pool([ANY])).allowed
     cluster.runs(cluster.vm(gpu, name="other"), "n1")
@@ -103,7 +103,7 @@ def test_a_pool_that_is_not_to_run_is_warned(cluster: Any) -> None:
         assert cluster.judge(paused).allowed
 
 
-def test_a_pool_of_somebody_elses_devices(cluster: Any) -> None:
+def test_a_pool_of_another_users_devices(cluster: Any) -> None:
     cluster.pci("n1", "0000:08:00.0", claimed="bob")
     assert cluster.reasons(pool([ANY], 1)) == ["ClaimedByOther"]
 
@@ -151,7 +151,7 @@ def test_what_kubevirt_makes_for_others_is_judged_for_kubevirt(cluster: Any, own
     assert cluster.reasons(one_of(cluster, POOL, **owner), user=CONTROLLER) == ["ClaimedByOther"]
 
 
-def test_where_kubevirt_is_not_known_nobody_is_its_controller(cluster: Any) -> None:
+def test_where_kubevirt_is_not_known_no_account_is_its_controller(cluster: Any) -> None:
     cluster.pci("n1", "0000:08:00.0", claimed="bob")
     raw = one_of(cluster, POOL)
     assert cluster.reasons(raw, user=CONTROLLER) == ["ClaimedByOther"]
@@ -173,7 +173,7 @@ def test_a_pool_is_judged_for_the_group_members_of_its_devices(cluster: Any) -> 
     assert cluster.reasons(pool([cluster.entry(gpu)], 1)) == ["ClaimedByOther"]
 
 
-def test_a_pool_is_told_what_nobody_looks_at_and_its_vms_are_not(cluster: Any) -> None:
+def test_a_pool_is_warned_of_ignored_fields_and_its_vms_are_not(cluster: Any) -> None:
     cluster.kubevirt("kubevirt")
     cluster.pci("n1", "0000:08:00.0")
     raw = pool([ANY], 1)
@@ -197,7 +197,7 @@ def instance(cluster: Any, *devices: Any, owner: dict[str, Any] | None = None) -
     }
 
 
-def test_an_instance_that_nobodys_vm_starts_is_judged(cluster: Any) -> None:
+def test_an_instance_without_a_vm_is_judged(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0", claimed=None)
     assert cluster.reasons(instance(cluster, gpu)) == ["DeviceNotClaimed"]
 
@@ -212,7 +212,7 @@ def test_an_instance_may_have_what_those_may_who_gave_it_to_the_vm(
     assert cluster.reasons(instance(cluster, gpu, owner=OWNED), user=CONTROLLER) == reasons
 
 
-def test_the_rights_are_those_of_whoever_is_noted_with_their_groups(cluster: Any) -> None:
+def test_the_rights_are_those_of_the_noted_users_with_their_groups(cluster: Any) -> None:
     cluster.kubevirt("kubevirt")
     gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
     owning(cluster, gpu, annotations=noting("alice", groups=("team",)))
@@ -223,7 +223,7 @@ def test_the_rights_are_those_of_whoever_is_noted_with_their_groups(cluster: Any
     assert (asked.whose.username, asked.whose.groups) == ("alice", ("team",))
 
 
-def test_the_instance_of_a_vm_that_nobody_judged_is_nobodys(cluster: Any) -> None:
+def test_the_instance_of_a_vm_that_was_not_judged_has_no_requesters(cluster: Any) -> None:
     cluster.kubevirt("kubevirt")
     gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
     free = cluster.pci("n1", "0000:09:00.0", resource="x/y", claimed="")
@@ -295,7 +295,7 @@ def test_kubevirt_fills_in_displays_by_a_preference(cluster: Any) -> None:
     assert cluster.judge(made, user=CONTROLLER).allowed
 
 
-def test_kubevirt_is_believed_what_the_vm_asks_for_and_no_more(cluster: Any) -> None:
+def test_kubevirt_is_believed_what_the_vm_requests_and_no_more(cluster: Any) -> None:
     cluster.kubevirt("kubevirt")
     gpu = cluster.pci("n1", "0000:08:00.0")
     usb = cluster.usb("n1", 11)

@@ -25,7 +25,7 @@ def test_a_vm_gets_a_device_that_its_user_has_claimed(cluster: Any) -> None:
     assert verdict.warnings == ()
 
 
-def test_a_vm_without_devices_is_nobodys_business_here(cluster: Any) -> None:
+def test_a_vm_without_devices_is_not_judged_here(cluster: Any) -> None:
     assert cluster.judge(cluster.vm()).allowed
     assert cluster.asked == []
 
@@ -49,7 +49,7 @@ def test_devices_of_two_nodes_are_refused(cluster: Any) -> None:
     assert "VirtualMachine.Spec.Template.Spec.Domain.Devices.HostDevices" in words(verdict)
 
 
-def test_a_usb_device_of_another_node_is_told_as_one(cluster: Any) -> None:
+def test_a_usb_device_of_another_node_is_reported_as_one(cluster: Any) -> None:
     here, there = cluster.pci("n1", "0000:08:00.0"), cluster.usb("n2", 11)
     verdict = cluster.judge(cluster.vm(here, there))
     assert f"device usbdevice/{there} is not on the same node in" in words(verdict)
@@ -86,7 +86,7 @@ def test_one_name_in_both_lists(cluster: Any) -> None:
         ("somewhere.org/else", ""),
     ],
 )
-def test_a_resource_that_there_is_not_is_told_with_those_that_there_are(
+def test_a_resource_that_there_is_not_is_reported_with_those_that_there_are(
     cluster: Any, asked: str, closest: str
 ) -> None:
     cluster.vgpu("n1", "0000:04:00.0")
@@ -97,7 +97,7 @@ def test_a_resource_that_there_is_not_is_told_with_those_that_there_are(
     assert ("Closest" in said) == bool(closest)
 
 
-def test_a_device_that_nobody_claimed(cluster: Any) -> None:
+def test_a_device_that_is_not_claimed(cluster: Any) -> None:
     """Row 84: a VM waited for ever."""
     gpu = cluster.pci("n1", "0000:08:00.0", claimed=None)
     verdict = cluster.judge(cluster.vm(gpu))
@@ -164,7 +164,7 @@ def test_what_a_start_has_to_wait_for_is_a_warning(cluster: Any) -> None:
     assert cluster.judge(gone, {**gone, "spec": {**gone["spec"], "runStrategy": "Halted"}}).allowed
 
 
-def test_a_claim_that_is_being_given_back(cluster: Any) -> None:
+def test_a_claim_that_is_being_released(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0")
     cluster.claim("n1", "0000:08:00.0", GPU, user="alice", leaving=True)
     assert "(Releasing)" in words(cluster.judge(cluster.vm(gpu)))
@@ -200,7 +200,7 @@ def test_a_mediated_vgpu_that_is_going(cluster: Any) -> None:
     assert "(Releasing)" in words(cluster.judge(raw))
 
 
-def test_somebody_elses_device(cluster: Any) -> None:
+def test_another_users_device(cluster: Any) -> None:
     """Row 88: anybody could take any device."""
     gpu = cluster.pci("n1", "0000:08:00.0", claimed="bob")
     verdict = cluster.judge(cluster.vm(gpu))
@@ -211,7 +211,7 @@ def test_somebody_elses_device(cluster: Any) -> None:
     assert cluster.judge(cluster.vm(gpu)).allowed
 
 
-def test_somebody_elses_usb_device(cluster: Any) -> None:
+def test_another_users_usb_device(cluster: Any) -> None:
     usb = cluster.usb("n1", 11, claimed="bob")
     assert cluster.reasons(cluster.vm(usb)) == ["ClaimedByOther"]
     cluster.granted.add(("usbdeviceclaims", usb))
@@ -231,7 +231,7 @@ def test_a_claim_that_only_says_that_a_vgpu_has_it_is_its_users(cluster: Any) ->
     assert cluster.reasons(cluster.vm(plain)) == ["ClaimedByOther"]
 
 
-def test_a_claim_that_names_nobody_is_for_everybody(cluster: Any) -> None:
+def test_a_claim_that_names_no_user_is_for_everybody(cluster: Any) -> None:
     assert cluster.judge(cluster.vm(cluster.pci("n1", "0000:08:00.0", claimed=""))).allowed
     verdict = cluster.judge(cluster.vm(("any", GPU)))
     assert verdict.allowed
@@ -239,7 +239,7 @@ def test_a_claim_that_names_nobody_is_for_everybody(cluster: Any) -> None:
     assert cluster.asked == []
 
 
-def test_of_a_pool_as_many_must_be_ones_own_as_are_asked_for_on_one_node(cluster: Any) -> None:
+def test_of_a_pool_as_many_must_be_ones_own_as_are_requested_on_one_node(cluster: Any) -> None:
     cluster.pci("n1", "0000:08:00.0")
     cluster.pci("n2", "0000:08:00.0")
     cluster.pci("n1", "0000:09:00.0", claimed="bob")
@@ -304,7 +304,7 @@ def test_what_is_kept_for_a_stopped_vm_cannot_be_had(cluster: Any) -> None:
     assert "reserved by the stopped VM default/other" in words(verdict)
 
 
-def test_a_named_device_that_is_kept_for_another_is_told(cluster: Any) -> None:
+def test_a_named_device_that_is_kept_for_another_is_reported(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0")
     cluster.pci("n1", "0000:09:00.0")
     record = f'{{"hostdevices":{{"{GPU}":["{gpu}"]}}}}'
@@ -331,7 +331,9 @@ def test_room_is_looked_for_where_the_vm_may_be(cluster: Any) -> None:
     ]
 
 
-def test_nobody_is_told_of_himself_and_of_who_only_names_a_device(cluster: Any) -> None:
+def test_warnings_name_neither_the_vm_itself_nor_those_that_only_name_a_device(
+    cluster: Any,
+) -> None:
     gpu = cluster.pci("n1", "0000:08:00.0")
     for bus in (9, 7):
         cluster.pci("n1", f"0000:0{bus}:00.0")

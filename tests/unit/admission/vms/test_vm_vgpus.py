@@ -57,7 +57,7 @@ def test_a_profile_that_allows_several(cluster: Any) -> None:
     assert cluster.judge(cluster.vm(*names)).allowed
 
 
-def test_of_what_nobody_knows_the_number_nothing_is_said(cluster: Any) -> None:
+def test_of_an_unknown_number_nothing_is_said(cluster: Any) -> None:
     names = [cluster.vgpu("n1", f"0000:08:00.{number}") for number in (4, 5)]
     assert cluster.judge(cluster.vm(*names)).allowed
 
@@ -89,5 +89,5 @@ def test_two_displays_of_which_one_has_ramfb(cluster: Any) -> None:
     assert cluster.judge(gpus(cluster, {}, {"ramFB": {"enabled": False}})).allowed
 
 
-def test_a_display_beside_one_that_is_off(cluster: Any) -> None:
+def test_a_display_with_one_that_is_off(cluster: Any) -> None:
     assert cluster.judge(gpus(cluster, {"enabled": False}, {}, None)).allowed

@@ -13,7 +13,7 @@ def typed(cluster: Any, *devices: Any, gpus: Any = (), **matchers: Any) -> dict[
     return raw
 
 
-def test_a_vm_of_which_kubevirt_fills_in_a_part_is_told_what_nobody_looks_at(
+def test_a_vm_of_which_kubevirt_fills_in_a_part_is_warned_of_ignored_fields(
     cluster: Any,
 ) -> None:
     large = {"name": "gn1.large", "kind": "VirtualMachineClusterInstancetype"}
@@ -30,7 +30,7 @@ def test_a_vm_of_which_kubevirt_fills_in_a_part_is_told_what_nobody_looks_at(
     assert cluster.judge(typed(cluster, instancetype=None, preference=None)).warnings == ()
 
 
-def test_who_leaves_displays_to_a_preference_is_told_that_nobody_counts_them(cluster: Any) -> None:
+def test_displays_left_to_a_preference_are_warned_of_as_not_counted(cluster: Any) -> None:
     shown = {"name": "shown"}
     vgpu = {"name": cluster.vgpu("n1", "0000:08:00.4", framework="mdev"), "deviceName": A2}
     new = typed(cluster, gpus=[vgpu], preference=shown)

@@ -75,7 +75,7 @@ async def test_a_vgpu_is_waited_for_as_well(cluster: Any, late: Late) -> None:
     assert asked["allowed"]
 
 
-async def test_mates_come_along_though_the_claim_comes_late(cluster: Any, late: Late) -> None:
+async def test_members_come_along_though_the_claim_comes_late(cluster: Any, late: Late) -> None:
     gpu = cluster.pci("n1", ADDRESS, group="5", claimed=None)
     audio = cluster.pci("n1", "0000:08:00.1", AUDIO, group="5", claimed=ANNA, class_id="0403")
     answer = await late.ask(
@@ -91,7 +91,7 @@ async def test_who_waits_in_vain_is_refused(cluster: Any, late: Late) -> None:
 
 
 @pytest.mark.parametrize("mutates", [False, True])
-async def test_nobody_waits_for_what_needs_no_claim_or_was_there_before(
+async def test_nothing_waits_for_what_needs_no_claim_or_was_there_before(
     cluster: Any, late: Late, mutates: bool
 ) -> None:
     claimed = cluster.pci("n1", ADDRESS, claimed=ANNA)
@@ -102,7 +102,7 @@ async def test_nobody_waits_for_what_needs_no_claim_or_was_there_before(
         await late.ask(cluster.vm(device), None, mutates=mutates)
 
 
-async def test_what_cannot_be_read_is_mutated_no_more_and_told_of_once(
+async def test_what_cannot_be_read_is_mutated_no_more_and_reported_once(
     cluster: Any, late: Late
 ) -> None:
     odd = cluster.vm()

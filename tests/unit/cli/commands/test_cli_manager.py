@@ -20,7 +20,7 @@ CHECKED = ("--vsphere", "alongside", "--vsphere-check-nodes")
         (("--namespace", "No"), "cannot be a namespace"),
     ],
 )
-def test_what_cannot_be_is_told(arguments: tuple[str, ...], words: str) -> None:
+def test_the_impossible_is_reported(arguments: tuple[str, ...], words: str) -> None:
     result = CliRunner().invoke(manager, arguments)
 
     assert result.exit_code in (1, 2)

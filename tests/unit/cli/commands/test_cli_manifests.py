@@ -30,7 +30,7 @@ def test_definitions_come_first() -> None:
     assert "CustomResourceDefinition" not in {one["kind"] for one in found[len(crds()) :]}
 
 
-def test_whoever_removes_laneway_can_keep_its_objects() -> None:
+def test_removing_laneway_can_keep_its_objects() -> None:
     assert objects("--no-crds") == objects()[len(crds()) :]
 
 
@@ -49,7 +49,7 @@ def test_what_could_refuse_the_rest_comes_last() -> None:
     assert kinds.index("ClusterRoleBinding") < kinds.index("DaemonSet")
 
 
-def test_all_is_in_the_namespace_and_of_the_image_that_are_asked_for() -> None:
+def test_all_is_in_the_namespace_and_of_the_image_that_are_requested() -> None:
     image = f"r.example:5000/a/laneway:2@sha256:{'0a' * 32}"
     found = objects("--namespace", "devices", "--image", image)
 

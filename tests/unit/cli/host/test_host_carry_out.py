@@ -73,7 +73,7 @@ async def test_a_device_that_is_pulled_out_meanwhile_is_said_to_be_gone(
     assert hardware.state.interrupted() == []
 
 
-async def test_a_part_of_the_virtual_functions_is_told_each_time(
+async def test_a_part_of_the_virtual_functions_is_reported_each_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     hardware = hardware_of(build(parse_spec("a2"), "node"), tmp_path)

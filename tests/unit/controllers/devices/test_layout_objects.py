@@ -53,7 +53,7 @@ def test_all_done_is_ready() -> None:
     assert reported(entry("a", "Done"), entry("b", "Done")) == ("Done", "True", "2 of 2")
 
 
-def test_the_worst_that_was_answered_is_told() -> None:
+def test_the_worst_that_was_answered_is_reported() -> None:
     done, busy = entry("a", "Done"), entry("b", "InProgress", "Waiting.")
     refused, planned = entry("c", "Refused", "No room."), entry("d", "Planned")
     assert reported(done, busy) == ("InProgress", "False", "1 of 2")
@@ -151,7 +151,7 @@ def test_functions_come_in_numeric_order_and_only_those_that_are_meant() -> None
     ]
 
 
-def test_refusals_of_the_present_desired_state_are_told_and_the_gpus_first() -> None:
+def test_refusals_of_the_present_desired_state_are_reported_and_the_gpus_first() -> None:
     gpu = SRIOVGPUDevice(
         metadata=ObjectMeta(name="gpu", generation=1),
         spec=SRIOVGPUDeviceSpec(enabled=True),
@@ -184,7 +184,7 @@ def test_a_vgpu_is_enabled_with_its_profile_or_disabled() -> None:
     assert gpu_patch((True, "MixedSize")) == {"enabled": True, "mode": "MixedSize"}
 
 
-def test_gpu_instances_are_asked_for_beside_the_profiles_that_are_listed() -> None:
+def test_gpu_instances_are_requested_in_addition_to_the_listed_profiles() -> None:
     stored = MigConfiguration(
         spec=MigConfigurationSpec(
             profile_spec=[

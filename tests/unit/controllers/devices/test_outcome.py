@@ -16,7 +16,7 @@ from laneway.controllers.devices.outcome import (
 from laneway.core.refusals import CountInvalid, GpuDisabled, GpuNotReady, ModeInvalid
 
 
-def test_a_few_refusals_are_all_told() -> None:
+def test_a_few_refusals_are_all_reported() -> None:
     refusals = tuple(CountInvalid(f"NVIDIA A2-{size}Q", 0) for size in (1, 2, 4))
 
     assert in_words(refusals) == " ".join(one.words for one in refusals)
@@ -30,7 +30,7 @@ def test_a_command_ends_before_the_next_refusal() -> None:
     assert text == f"{disabled.words}; {invalid.words} {disabled.words}"
 
 
-def test_of_thousands_the_first_are_told_and_the_others_counted() -> None:
+def test_of_thousands_the_first_are_reported_and_the_others_counted() -> None:
     refusals = tuple(CountInvalid(f"NVIDIA A2-{size}Q", 0) for size in range(4000))
 
     text = in_words(refusals)

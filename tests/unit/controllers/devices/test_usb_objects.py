@@ -28,7 +28,7 @@ def test_an_object_tells_its_device_and_where_that_is() -> None:
     assert shown.status.resource_name == f"kubevirt.io/{NAME}"
 
 
-def test_a_claimed_device_keeps_its_object_when_it_is_plugged_in_anew() -> None:
+def test_a_claimed_device_keeps_its_object_when_it_is_plugged_in_again() -> None:
     moved = Inventory(usb=(replace(STICK, port="1-2", number=9),))
     ours = usb.seats(moved, "node1", (claim("node1"),))
     assert list(ours.devices) == [NAME]
@@ -36,7 +36,7 @@ def test_a_claimed_device_keeps_its_object_when_it_is_plugged_in_anew() -> None:
     assert list(others.devices) == ["node1-0781-5583-001009"]
 
 
-def test_what_is_missing_is_told_with_where_its_like_is() -> None:
+def test_what_is_missing_is_reported_with_where_its_like_is() -> None:
     other = Inventory(usb=(replace(STICK, port="1-2", number=9, serial="other"),))
     seats = usb.seats(other, "node1", (claim("node1"),))
     missing = seats.missing(NAME, other)

@@ -40,7 +40,7 @@ def test_our_own_definitions_differ_in_nothing() -> None:
         assert (one.lacks, one.adds, one.present, one.established) == ((), (), True, True)
 
 
-def test_fields_are_told_by_the_topmost_that_differs() -> None:
+def test_fields_are_reported_by_the_topmost_that_differs() -> None:
     [crd] = [copy.deepcopy(one) for one in crds() if one["metadata"]["name"] == CLAIMS]
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
     del schema["status"]["properties"]["conditions"]

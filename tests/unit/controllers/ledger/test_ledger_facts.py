@@ -77,13 +77,13 @@ def test_who_has_it_is_the_vm_or_else_the_pod() -> None:
         (READY, ""),
     ],
 )
-def test_what_the_kubelet_does_not_hand_out_is_unhealthy(conditions: Any, why: str) -> None:
+def test_what_the_kubelet_does_not_allocate_is_unhealthy(conditions: Any, why: str) -> None:
     found = devices.of_claim(claim(conditions=conditions))
     assert found is not None
     assert found.unhealthy == why
 
 
-def test_a_claim_that_is_being_deleted_counts_while_somebody_has_the_device() -> None:
+def test_a_claim_that_is_being_deleted_counts_while_the_device_has_a_holder() -> None:
     leaving = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     assert devices.of_claim(claim(metadata=leaving)) is None
     held = devices.of_claim(claim(metadata=leaving, allocation={"namespace": "d", "pod": "p"}))
@@ -198,7 +198,7 @@ def test_an_instance_that_has_ended_may_come_again(strategy: str, phase: str, me
     assert only([vm(spec={"runStrategy": strategy})], [instance(phase)]).phase is meant
 
 
-def test_what_runs_has_what_its_instance_asks_for() -> None:
+def test_what_runs_has_what_its_instance_requests() -> None:
     edited = vm(resources=(RESOURCE, RESOURCE), spec={"running": True})
     demand = only([edited], [instance("Running", resource="nvidia.com/L4", node="n1")])
     assert dict(demand.requests) == {"nvidia.com/L4": 1}
@@ -240,7 +240,7 @@ def test_a_record_that_is_spoilt_says_nothing(text: str) -> None:
     assert only([vm(metadata={"annotations": {annotation: text}})]).last == ()
 
 
-def test_a_pod_asks_for_what_is_known_and_is_no_vm() -> None:
+def test_a_pod_requests_what_is_known_and_is_no_vm() -> None:
     found = demands.of_pod(
         pod(limits={RESOURCE: "2", "cpu": "1", "amd.com/gpu": "1"}, status={"phase": "Running"}),
         {RESOURCE},
@@ -273,7 +273,7 @@ def test_most_pods_are_of_no_interest() -> None:
     assert asks(pod(limits={}, metadata={"labels": {"kubevirt.io/created-by": "x"}}))
 
 
-def test_of_a_pod_that_asks_for_nothing_it_is_only_known_that_it_is_there() -> None:
+def test_of_a_pod_that_requests_nothing_it_is_only_known_that_it_is_there() -> None:
     body = {
         "metadata": {"name": "p", "namespace": "n", "resourceVersion": "7", "labels": {"a": "b"}},
         "spec": {"nodeName": "n1", "containers": [{"resources": {"limits": {"cpu": "1"}}}]},

@@ -128,7 +128,7 @@ def test_other_servers(text: str, server: str) -> None:
 
 
 @given(st.text())
-def test_any_server_can_be_asked_for_its_name(text: str) -> None:
+def test_any_server_tells_its_name(text: str) -> None:
     name = vcenter_of(text, [])
     assert name == vcenter_of(server_of(text), [])
     assert 0 < len(name) <= 253

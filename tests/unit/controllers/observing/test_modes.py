@@ -114,7 +114,7 @@ async def test_the_first_inventory_waits_for_all_gpus_which_are_asked_side_by_si
     assert inventory.unasked == {}
 
 
-async def test_a_gpu_that_does_not_answer_is_told_with_the_reason_and_hides_no_other(node):
+async def test_a_gpu_that_does_not_answer_is_reported_with_the_reason_and_hides_no_other(node):
     node.failing.add(SECOND)
     async with observing(node):
         inventory = await node.until(lambda _: True)
@@ -181,7 +181,7 @@ async def test_an_old_answer_goes_when_there_is_no_new_one(node):
     assert set(inventory.modes) == {SECOND}
 
 
-async def test_after_a_plan_its_card_is_asked_before_anything_is_told(node):
+async def test_after_a_plan_its_card_is_asked_before_anything_is_reported(node):
     await node.observer.rescan()
     node.host.call((NVIDIA_SMI, "vgpu", "-i", str(FIRST), "-shm", "1"))
 

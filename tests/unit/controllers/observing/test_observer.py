@@ -123,7 +123,7 @@ async def test_an_event_about_a_vgpu_costs_a_look_at_its_gpu_alone() -> None:
     assert host.scans == 1
 
 
-async def test_what_a_plan_does_to_its_card_is_told_when_it_has_ended() -> None:
+async def test_what_a_plan_does_to_its_card_is_reported_when_it_has_ended() -> None:
     host = Watched("a2")
     async with observing(host) as running:
         card = running.reported[-1].vgpus[0].parent

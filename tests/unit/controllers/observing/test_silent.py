@@ -57,7 +57,7 @@ def current(vgpu: VgpuFunction) -> str:
     return f"/sys/bus/pci/devices/{vgpu.address}/nvidia/current_vgpu_type"
 
 
-async def test_a_vgpu_that_somebody_makes_or_removes_is_noticed_once() -> None:
+async def test_a_vgpu_made_or_removed_by_hand_is_noticed_once() -> None:
     node = Node("l40s")
     *_, last = await node.vgpus()
     before = await node.wanted()

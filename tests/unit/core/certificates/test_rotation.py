@@ -126,7 +126,7 @@ def test_what_is_made_is_a_server_certificate_of_these_names(kept: Kept) -> None
     assert leaf.not_valid_after_utc - START == LIFE
 
 
-def test_openssl_takes_the_pair_and_nobody_has_the_key_of_the_authority(
+def test_openssl_takes_the_pair_and_the_key_of_the_authority_is_gone(
     kept: Kept, tmp_path: object
 ) -> None:
     assert kept.data is not None
@@ -170,7 +170,7 @@ def test_it_is_changed_in_three_steps_and_every_client_accepts_all_that_is_serve
     assert set(kept.data or {}) == {"tls.crt", "tls.key", "ca.crt"}
 
 
-def test_it_is_not_served_before_every_client_was_told_and_had_time(kept: Kept) -> None:
+def test_it_is_not_served_before_every_client_trusts_it_and_had_time(kept: Kept) -> None:
     kept.wait(LIFE - RENEW_BEFORE)
     first, reported = kept.served, list(kept.bundles)
     kept.bundles[1] = b""
@@ -183,7 +183,7 @@ def test_it_is_not_served_before_every_client_was_told_and_had_time(kept: Kept) 
     assert kept.served != first
 
 
-def test_who_takes_over_waits_anew_and_goes_on(kept: Kept) -> None:
+def test_who_takes_over_waits_again_and_goes_on(kept: Kept) -> None:
     kept.wait(LIFE - RENEW_BEFORE)
     first = kept.served
     kept.now += SETTLE
@@ -210,7 +210,7 @@ def test_a_damaged_pair_is_replaced_and_servers_that_hold_a_good_copy_stay_accep
     assert kept.accepts(kept.served)
 
 
-def test_a_deleted_secret_is_made_anew_without_a_gap(kept: Kept) -> None:
+def test_a_deleted_secret_is_made_again_without_a_gap(kept: Kept) -> None:
     held = kept.served
     kept.data = None
     kept.settle()
@@ -283,7 +283,7 @@ def test_a_pair_for_another_name_is_replaced_at_once(kept: Kept) -> None:
     assert kept.accepts(kept.served)
 
 
-def test_a_pair_that_somebody_else_has_issued_stays_until_it_is_time(kept: Kept) -> None:
+def test_a_pair_from_another_issuer_stays_until_it_is_time(kept: Kept) -> None:
     """As cert-manager leaves it: another formatting, and another life."""
     other = new_pair(NAMES, kept.now - timedelta(days=10))
     kept.data = {
@@ -307,7 +307,7 @@ def test_a_leaf_of_an_unknown_issuer_is_replaced_in_steps(kept: Kept) -> None:
     assert kept.accepts(kept.served)
 
 
-def test_nothing_is_served_that_a_client_has_not_been_told_to_trust(kept: Kept) -> None:
+def test_nothing_is_served_that_a_client_does_not_trust(kept: Kept) -> None:
     held = kept.served
     kept.stuck = True
     kept.wait(LIFE - RENEW_BEFORE)
@@ -322,7 +322,7 @@ def test_nothing_is_served_that_a_client_has_not_been_told_to_trust(kept: Kept) 
     assert kept.accepts(kept.served)
 
 
-def test_no_authority_is_dropped_before_every_client_has_been_told(kept: Kept) -> None:
+def test_no_authority_is_dropped_before_every_client_trusts_the_next(kept: Kept) -> None:
     kept.wait(LIFE - RENEW_BEFORE)
     kept.wait(SETTLE)
     both = kept.bundles[0]

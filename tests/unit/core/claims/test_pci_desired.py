@@ -125,7 +125,7 @@ def test_a_claim_that_was_bound_waits_for_the_end_of_the_use() -> None:
     ],
 )
 @pytest.mark.parametrize("inventory", [FREE, on_vfio()], ids=["free", "taken"])
-def test_another_device_is_neither_taken_nor_given_back(
+def test_another_device_is_neither_taken_nor_released(
     known: DeviceIdentity, inventory: Inventory
 ) -> None:
     inventory = replace(inventory, identities={GPU_AT: "GPU-2"})
@@ -139,14 +139,14 @@ def test_what_is_not_known_proves_no_other_device() -> None:
     assert at_a_glance(replace(DESIRED, identity=known), FREE) is None
 
 
-def test_a_group_goes_back_when_nobody_else_needs_it() -> None:
+def test_a_group_is_released_when_no_other_claim_needs_it() -> None:
     assert at_a_glance(END, on_vfio()) is None
     assert at_a_glance(replace(END, other_claims=("other",)), on_vfio()) == Satisfied()
     assert at_a_glance(replace(END, binds=False), on_vfio()) == Satisfied()
     assert at_a_glance(END, FREE) == Satisfied()
 
 
-def test_nobody_waits_for_what_is_in_quarantine() -> None:
+def test_nothing_waits_for_what_is_in_quarantine() -> None:
     assert at_a_glance(END, on_vfio(), quarantined={AUDIO_AT: "failed"}) == Satisfied()
 
 

@@ -45,7 +45,7 @@ owners = st.tuples(st.integers(0, 2000), st.integers(0, 2000))
 
 
 @given(owners)
-def test_claim_and_give_back_cancel_out(original: tuple[int, int]) -> None:
+def test_claim_and_release_cancel_out(original: tuple[int, int]) -> None:
     before = situation(usb_owners={STICK.port: original})
     plan = claim(STICK, before)
     if plan == Satisfied():
@@ -68,7 +68,7 @@ def test_a_claimed_device_in_use_is_as_desired_but_is_not_taken_from_its_user() 
     assert release(STICK.port, used) == (DeviceHeld(STICK.port, (USER.text,)),)
 
 
-def test_a_device_that_somebody_uses_cannot_be_claimed() -> None:
+def test_a_device_that_is_in_use_cannot_be_claimed() -> None:
     used = situation(usb_holders={STICK.port: (USER,)})
     assert claim(STICK, used) == (DeviceHeld(STICK.port, (USER.text,)),)
 

@@ -97,7 +97,7 @@ def test_no_device_has_two_names_and_no_name_means_another_kind(
 
 
 @given(stories())
-def test_names_stay_while_nothing_is_plugged_in_anew(
+def test_names_stay_while_nothing_is_plugged_in_again(
     story: tuple[list[UsbDevice], list[UsbDevice], set[int]],
 ) -> None:
     before, _, chosen = story

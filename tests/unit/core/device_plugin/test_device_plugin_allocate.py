@@ -35,7 +35,7 @@ def denied(result: tuple[Answer, ...] | Denied) -> Denied:
     return result
 
 
-def test_functions_are_told_by_address_with_the_groups_they_are_in() -> None:
+def test_functions_are_reported_by_address_with_the_groups_they_are_in() -> None:
     offers = by_id(pci("0000:08:00.5", 41), pci("0000:08:00.4", 40), pci("0000:08:00.6", 42))
     assert only(answer(VF, offers, [["0000:08:00.5", "0000:08:00.4"]])) == Answer(
         {"PCI_RESOURCE_NVIDIA_COM_NVIDIA_A2-2Q": "0000:08:00.4,0000:08:00.5"},
@@ -43,7 +43,7 @@ def test_functions_are_told_by_address_with_the_groups_they_are_in() -> None:
     )
 
 
-def test_mediated_devices_are_told_by_uuid_with_the_whole_folder() -> None:
+def test_mediated_devices_are_reported_by_uuid_with_the_whole_folder() -> None:
     uuid = "5a5bb4f8-3e5c-4c1a-8f2e-4d6a3f1d7c11"
     offer = Offer(resource=VF, id=uuid, form=Form.MDEV, kind="VGPUDevice", name="v", group=7)
     assert only(answer(VF, by_id(offer), [[uuid]])) == Answer(
@@ -51,7 +51,7 @@ def test_mediated_devices_are_told_by_uuid_with_the_whole_folder() -> None:
     )
 
 
-def test_usb_devices_are_told_by_bus_and_number() -> None:
+def test_usb_devices_are_reported_by_bus_and_number() -> None:
     name = "node7-046d-c52b-003011"
     resource = f"kubevirt.io/{name}"
     offer = Offer(
@@ -62,14 +62,14 @@ def test_usb_devices_are_told_by_bus_and_number() -> None:
     )
 
 
-def test_mates_of_the_group_come_with_a_function() -> None:
+def test_members_of_the_group_come_with_a_function() -> None:
     offers = by_id(pci("0000:08:00.1", 40), pci("0000:08:00.0", 40), pci("0000:09:00.0", 41))
     reported = only(answer(VF, offers, [["0000:08:00.1"]]))
     assert [*reported.environment.values()] == ["0000:08:00.0,0000:08:00.1"]
     assert reported.nodes == ("/dev/vfio/40", "/dev/vfio/vfio")
 
 
-def test_each_container_is_told_only_of_its_own() -> None:
+def test_each_container_gets_only_its_own() -> None:
     offers = by_id(pci("0000:08:00.4", 40), pci("0000:08:00.5", 41))
     first, second = answer(VF, offers, [["0000:08:00.4"], ["0000:08:00.5"]])  # type: ignore[misc]
     assert [*first.environment.values()] == ["0000:08:00.4"]
@@ -109,7 +109,7 @@ def test_what_cannot_be_given_whole_is_refused(
     assert len(refused.why) < 300
 
 
-def test_what_is_told_follows_the_form_whatever_else_is_known() -> None:
+def test_the_text_follows_the_form_whatever_else_is_known() -> None:
     odd = pci("0000:08:00.4", 40, usb=(3, 11))
     assert only(answer(VF, by_id(odd), [["0000:08:00.4"]])) == Answer(
         {"PCI_RESOURCE_NVIDIA_COM_NVIDIA_A2-2Q": "0000:08:00.4"}, ("/dev/vfio/40", "/dev/vfio/vfio")
@@ -121,7 +121,7 @@ def test_a_usb_device_without_place_is_refused() -> None:
     assert "unknown" in denied(answer("kubevirt.io/u", by_id(offer), [["u"]])).why
 
 
-def test_a_group_member_of_what_was_just_handed_out_is_refused_but_not_the_device_itself() -> None:
+def test_a_group_member_of_what_was_just_allocated_is_refused_but_not_the_device_itself() -> None:
     offers = by_id(pci("0000:08:00.0", 40), pci("0000:08:00.1", 40), pci("0000:09:00.0", 41))
     just = {"0000:08:00.0"}
     assert "a moment ago" in denied(answer(VF, offers, [["0000:08:00.1"]], just)).why

@@ -130,7 +130,7 @@ def test_a_usb_device_is_offered_only_where_it_was_given_to_qemu() -> None:
     ).offered
 
 
-def test_a_claim_with_an_impossible_name_is_told_and_not_offered() -> None:
+def test_a_claim_with_an_impossible_name_is_reported_and_not_offered() -> None:
     claim = ClaimedFunction(address=GPU, override="no name")
     found = offers(Inventory(functions=(CARD,)), "node1", DesiredDevices(functions=(claim,)))
     assert not found.offered

@@ -48,13 +48,13 @@ def test_a_pod_of_two_containers_is_meant_until_both_have_theirs() -> None:
     assert candidates([both], NIC, 1, had("p", "p")) == ()
 
 
-def test_a_device_is_for_whoever_is_meant_if_all_may_have_it() -> None:
+def test_a_device_is_allocated_if_all_possible_pods_may_have_it() -> None:
     found = [pod("a"), pod("b")]
 
     assert barred("nic-1", "alice", found, {"team/a": True, "team/b": True}) == ("", False)
 
 
-def test_while_somebody_else_may_be_meant_nobody_gets_it() -> None:
+def test_while_another_may_be_meant_none_gets_it() -> None:
     found = [pod("a"), pod("b")]
 
     why, may_change = barred("nic-1", "alice", found, {"team/a": True, "team/b": False})
@@ -65,7 +65,7 @@ def test_while_somebody_else_may_be_meant_nobody_gets_it() -> None:
     assert "delete team/b" in why
 
 
-def test_a_pod_without_the_right_is_told_who_it_is_and_as_whom_it_runs() -> None:
+def test_a_pod_without_the_right_is_refused_with_its_user_and_account() -> None:
     strange = pod(users=(User("bob"),), account="trainer")
 
     why, may_change = barred("nic-1", "alice", [strange], {})
@@ -75,13 +75,13 @@ def test_a_pod_without_the_right_is_told_who_it_is_and_as_whom_it_runs() -> None
     assert "'bob', 'system:serviceaccount:team:trainer' may not use it" in why
 
 
-def test_a_pod_that_admission_never_saw_is_told_so() -> None:
+def test_a_pod_that_admission_never_saw_is_refused_with_the_reason() -> None:
     why, _ = barred("nic-1", "alice", [pod()], {})
 
     assert "whose creation Laneway's webhook did not see" in why
 
 
-def test_where_nobody_waits_nobody_gets_it_yet() -> None:
+def test_where_no_pod_waits_none_gets_it_yet() -> None:
     why, may_change = barred("nic-1", "alice", [], {})
 
     assert why

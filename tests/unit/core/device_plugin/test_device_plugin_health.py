@@ -50,7 +50,7 @@ def test_what_is_free_is_healthy() -> None:
         (Facts(owners={}, faults={GPU: "it reported Xid 79"}), "it reported Xid 79"),
     ],
 )
-def test_a_broken_device_is_for_nobody(facts: Facts, words: str) -> None:
+def test_a_broken_device_is_not_allocated(facts: Facts, words: str) -> None:
     assert words in why(facts, CARD)[0]
 
 
@@ -61,7 +61,7 @@ def test_a_fault_of_a_card_is_one_of_its_vgpus() -> None:
     ]
 
 
-def test_a_device_that_cannot_be_read_is_for_nobody() -> None:
+def test_a_device_that_cannot_be_read_is_not_allocated() -> None:
     unread = replace(THERE, errors=(DeviceError(str(GPU), "EIO"),))
     assert why(FREE, inventory=unread) == ["EIO", ""]
 
@@ -76,7 +76,7 @@ def test_a_group_member_on_another_driver_keeps_the_group_from_everybody() -> No
     assert why(FREE, CARD, inventory=bridge) == [""]
 
 
-def test_the_group_members_of_what_a_pod_has_are_for_nobody_else() -> None:
+def test_the_group_members_of_what_a_pod_has_are_not_for_others() -> None:
     facts = Facts(owners={device_of(CARD): POD})
     has, member = why(facts)
     assert has == ""
@@ -90,7 +90,7 @@ def test_a_pod_that_is_still_to_get_the_group_member_gets_it() -> None:
     assert why(facts) == ["", ""]
 
 
-def test_what_was_just_handed_out_keeps_its_like_from_others() -> None:
+def test_what_was_just_allocated_keeps_its_like_from_others() -> None:
     facts = Facts(owners={}, fresh={device_of(CARD)})
     assert "is starting" in why(facts, CARD, TWIN)[1]
     assert why(facts, CARD, SOUND) == ["", ""]
@@ -101,7 +101,7 @@ def test_what_a_pod_has_by_another_name_is_not_offered_by_this() -> None:
     assert why(facts, CARD) == ["it is allocated to pod default/launcher as acme.com/old"]
 
 
-def test_a_process_that_is_no_pods_is_named_once_it_is_known_who_has_what() -> None:
+def test_a_process_of_no_pod_is_named_once_the_holders_are_known() -> None:
     opened = {"/dev/vfio/7": ("process 4711 (vfio-test)",)}
     assert why(Facts(opened=opened), CARD) == [""]
     assert why(Facts(owners={}, opened=opened), CARD) == [
@@ -110,7 +110,7 @@ def test_a_process_that_is_no_pods_is_named_once_it_is_known_who_has_what() -> N
     assert why(Facts(owners={device_of(CARD): POD}, opened=opened), CARD) == [""]
 
 
-def test_a_group_member_of_the_same_name_is_with_whoever_has_the_device() -> None:
+def test_a_group_member_of_the_same_name_has_the_devices_holder() -> None:
     owners = {device_of(CARD): POD}
     assert with_group_members((CARD, TWIN, SOUND), owners) == {
         device_of(CARD): POD,

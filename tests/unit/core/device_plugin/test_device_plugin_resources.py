@@ -34,7 +34,7 @@ def test_the_most_particular_name_counts() -> None:
     assert resource_of(CARD, replace(claimed, profile="NVIDIA A2-2Q")) == "nvidia.com/NVIDIA_A2-2Q"
 
 
-def test_a_name_of_its_own_goes_with_the_claim_that_asked_for_it() -> None:
+def test_a_name_of_its_own_goes_with_the_claim_that_requested_it() -> None:
     pinned = replace(PLAIN, pinned=True)
     assert (resource_of(CARD, pinned), annotation_of(CARD, pinned)) == (PINNED, PINNED)
     released = replace(PLAIN, annotation=PINNED)

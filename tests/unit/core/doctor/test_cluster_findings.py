@@ -190,7 +190,7 @@ CASES: list[tuple[dict[str, Any], str, Level, str]] = [
 
 
 @pytest.mark.parametrize(("changes", "check", "level", "words"), CASES)
-def test_what_is_amiss_is_told(
+def test_what_is_amiss_is_reported(
     changes: dict[str, Any], check: str, level: Level, words: str
 ) -> None:
     found = wrong(cluster(**changes))
@@ -243,7 +243,7 @@ def test_a_policy_of_ignore_is_meant_for_machines() -> None:
     assert wrong(cluster(hooks=(machines,))) == []
 
 
-def test_a_cluster_without_laneway_is_told_so_once() -> None:
+def test_a_cluster_without_laneway_is_reported_once() -> None:
     bare = cluster(agents=None, managers=None, webhooks=None, hooks=(), certificate=None, nodes=())
     assert [(one.check, one.level) for one in wrong(bare)] == [("Laneway", Level.ADVICE)]
 

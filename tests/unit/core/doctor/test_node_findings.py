@@ -90,7 +90,7 @@ def test_a_node_that_is_well_has_no_findings_but_good_ones() -> None:
         ({"processor": "AuthenticAMD"}, "AMD-Vi"),
     ],
 )
-def test_an_iommu_that_is_off_is_told_with_who_has_it_off(
+def test_an_iommu_that_is_off_is_reported_with_who_has_it_off(
     facts: dict[str, Any], remedy: str
 ) -> None:
     found = only(node(iommu_groups=0, **facts), "Iommu")
@@ -98,7 +98,7 @@ def test_an_iommu_that_is_off_is_told_with_who_has_it_off(
     assert remedy in found.remedy
 
 
-def test_interrupts_that_are_not_remapped_are_a_problem_unless_nobody_knows() -> None:
+def test_interrupts_that_are_not_remapped_are_a_problem_unless_unknown() -> None:
     assert only(node(remapping=False), "InterruptRemapping").level is Level.PROBLEM
     assert of(node(remapping=None), "InterruptRemapping") == []
     assert only(node(unsafe_interrupts=True), "InterruptRemapping").level is Level.ADVICE
@@ -122,11 +122,11 @@ def test_vfio_without_its_node_is_a_problem() -> None:
     assert "modprobe vfio" in only(node(vfio_nodes=frozenset()), "VfioModules").remedy
 
 
-def test_a_log_that_cannot_be_read_is_told() -> None:
+def test_a_log_that_cannot_be_read_is_reported() -> None:
     assert "no /dev/kmsg" in only(node(kernel_log="no /dev/kmsg"), "KernelLog").what
 
 
-def test_nouveau_is_told_with_its_cards() -> None:
+def test_nouveau_is_reported_with_its_cards() -> None:
     found = only(node(a2(driver="nouveau")), "Nouveau")
     assert found.level is Level.PROBLEM
     assert "0000:08:00.0" in found.what
@@ -141,7 +141,7 @@ def test_the_remedy_is_about_the_driver_that_has_the_card(driver: str) -> None:
     assert "nouveau" not in found.remedy
 
 
-def test_a_plain_driver_on_a_card_that_could_be_shared_is_told() -> None:
+def test_a_plain_driver_on_a_card_that_could_be_shared_is_reported() -> None:
     plain = node(a2(), sriov_manage=False)
     assert "is not the vGPU driver for hosts" in only(plain, "VgpuDriver").what
     part = node(a2(), sriov_manage=False, vgpu_modules=("nvidia_vgpu_vfio",))
@@ -151,14 +151,14 @@ def test_a_plain_driver_on_a_card_that_could_be_shared_is_told() -> None:
     assert of(node(nic(), inventory={"nvidia_driver": ""}), "NvidiaDriver") == []
 
 
-def test_sriov_that_is_off_in_firmware_is_told() -> None:
+def test_sriov_that_is_off_in_firmware_is_reported() -> None:
     gpu = node(a2(total_vfs=None, sriov_gpu=False))
     assert only(gpu, "SriovFirmware").level is Level.PROBLEM
     card = node(nic(total_vfs=0))
     assert "allows 0 virtual functions" in only(card, "SriovFirmware").what
 
 
-def test_memory_without_a_place_is_told_with_whose_it_is() -> None:
+def test_memory_without_a_place_is_reported_with_whose_it_is() -> None:
     own = only(node(nic(), unassigned={NIC: (0, 2)}), "MemoryRanges")
     assert "memory of it (ranges 0, 2)" in own.what
     vfs = only(node(nic(), unassigned={NIC: (7,)}), "MemoryRanges")
@@ -173,7 +173,7 @@ def test_ari_matters_only_beyond_seven_functions() -> None:
     )
 
 
-def test_a_group_with_a_disk_of_the_node_is_told_in_the_words_of_the_judgement() -> None:
+def test_a_group_with_a_disk_of_the_node_is_reported_with_the_refusals_text() -> None:
     disk = PciAddress.parse("0000:05:00.0")
     member = nic(address=disk, class_code="010802", driver="nvme", iommu_group=12, total_vfs=None)
     found = only(
@@ -184,7 +184,7 @@ def test_a_group_with_a_disk_of_the_node_is_told_in_the_words_of_the_judgement()
     assert "ACS" in found.remedy
 
 
-def test_functions_that_nobody_serves_are_a_problem() -> None:
+def test_functions_without_a_server_are_a_problem() -> None:
     vf = PciAddress.parse("0000:08:00.4")
     gpu = a2(vfs=(vf,), num_vfs=1)
     child = nic(address=vf, vendor="10de", class_code="030200", driver="", physfn=GPU)
@@ -200,7 +200,7 @@ def test_whole_cards_with_much_memory_want_huge_pages() -> None:
     assert of(node(a2(bars=(bar,))), "HugePages") == []
 
 
-def test_what_is_on_vfio_by_others_is_told_with_who_may_have_done_it() -> None:
+def test_what_is_on_vfio_by_others_is_reported_with_who_may_have_done_it() -> None:
     bound = nic(driver="vfio-pci")
     nodes = frozenset({"vfio", "4"})
     assert "another program" in only(node(bound, vfio_nodes=nodes), "OnVfio").what
@@ -220,11 +220,11 @@ def test_a_device_on_vfio_without_its_node_is_a_problem_where_that_can_be_seen()
     ("state", "level"),
     [("none", Level.ADVICE), ("no folder", Level.PROBLEM), ("no socket", Level.PROBLEM)],
 )
-def test_a_kubelet_that_takes_no_plugins_is_told(state: Any, level: Level) -> None:
+def test_a_kubelet_that_takes_no_plugins_is_reported(state: Any, level: Level) -> None:
     assert only(node(kubelet_state=state), "Kubelet").level is level
 
 
-def test_who_else_hands_out_or_changes_devices_is_told() -> None:
+def test_who_else_allocates_or_changes_devices_is_reported() -> None:
     plugin = node(plugin_sockets=("kubevirt-intel.com-x.sock", "nvidia-gpu.sock"))
     assert "nvidia-gpu.sock" in only(plugin, "OtherPlugins").what
     other = only(node(programs={"pcidevices": 1}), "OtherControllers")
@@ -234,13 +234,13 @@ def test_who_else_hands_out_or_changes_devices_is_told() -> None:
     assert "2 processes" in client.what
 
 
-def test_what_could_not_be_seen_is_told() -> None:
+def test_what_could_not_be_seen_is_reported() -> None:
     found = of(node(visibility_error="root is needed", hidden=("/var/lib/laneway",)), "Rights")
     assert len(found) == 2
     assert "/var/lib/laneway" in found[1].what
 
 
-def test_what_failed_is_told() -> None:
+def test_what_failed_is_reported() -> None:
     bad = node(
         nic(),
         inventory={"errors": (DeviceError("0000:09:00.0", "cannot be read"),)},

@@ -124,7 +124,7 @@ def test_a_taint_that_stays_keeps_its_time() -> None:
     assert "taints" not in devices[0]
 
 
-def test_a_slice_that_somebody_edited_is_put_right() -> None:
+def test_a_slice_that_was_edited_is_put_right() -> None:
     server = Server()
     server.publish(of(offers(2)))
     server.stored[slice_name(NODE, 0)]["devices"].pop()

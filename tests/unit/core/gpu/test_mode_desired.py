@@ -150,7 +150,7 @@ def test_without_an_explicit_desired_state_nothing_that_exists_goes(
 
 
 @given(cards(free=True), DESIRED_STATES)
-def test_a_card_that_nobody_uses_gets_into_every_mode_it_has(
+def test_a_card_that_is_not_in_use_gets_into_every_mode_it_has(
     one: Scene, desired: DesiredMode
 ) -> None:
     modes = one.situation.gpus[CARD]
@@ -226,7 +226,7 @@ def test_text_that_names_no_mode_is_refused_and_nothing_is_done(
         ("mig", False, True, None),
     ],
 )
-def test_what_fields_and_configuration_ask_for_together(
+def test_what_fields_and_configuration_request_together(
     mode: str, enabled: bool, mig_desired: bool, wanted: Mode | None
 ) -> None:
     assert effective(mode, enabled, mig_desired) is wanted
@@ -277,7 +277,7 @@ def test_every_transition_in_the_only_order_that_works(
     assert steps(desired(mode), one) == expected
 
 
-def test_what_a_boot_took_comes_back_without_being_asked_for_again() -> None:
+def test_what_a_boot_took_comes_back_without_being_requested_again() -> None:
     lost = desired("MixedSize", explicit=False)
     assert steps(lost, card(vfs=False)) == (ON, MIX)
     assert steps(lost, card(vfs=True)) == (MIX,)
@@ -290,7 +290,7 @@ def test_a_mode_for_later_changes_nothing_now() -> None:
     assert steps(later, card(vfs=True)) == (OFF,)
 
 
-def test_a_mode_that_nobody_chose_is_left_as_it_is_found() -> None:
+def test_a_mode_that_was_not_chosen_stays_as_it_is() -> None:
     open_on, open_off = desired("", vfs=True), desired("", vfs=False)
     assert steps(open_on, card(vfs=False, mig=True)) == (ON,)
     assert decide(open_on, card(vfs=True, mixed=True).situation) == Satisfied()
@@ -325,13 +325,13 @@ def test_what_the_card_cannot() -> None:
     assert decide(desired("SameSize"), plain.situation) == Satisfied()
 
 
-def test_functions_that_nobody_asked_for_here_stay() -> None:
+def test_functions_that_were_not_requested_here_stay() -> None:
     for mode in ("", "Passthrough", "MIG"):
         (refusal,) = refused(desired(mode, vfs=False, explicit=False), card(vfs=True))
         assert refusal == UnmanagedVfs(str(CARD), 16)
 
 
-def test_a_mode_that_nobody_asked_for_here_stays_where_something_would_go_with_it() -> None:
+def test_a_mode_that_was_not_requested_here_stays_where_something_would_go_with_it() -> None:
     for one, mode, found in (
         (card(vfs=True), "MIGBacked", "SameSize"),
         (card(vfs=True, mig=True), "SameSize", "MIGBacked"),
@@ -373,7 +373,7 @@ def test_a_vgpu_forbids_every_change_and_is_named_once(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["MIGBacked", "MIG", "Passthrough"])
-def test_whoever_computes_on_the_card_forbids_a_new_binding_or_mode(mode: str) -> None:
+def test_a_process_on_the_card_forbids_a_new_binding_or_mode(mode: str) -> None:
     held = {"holders": {CARD: (USER,)}}
     (refusal,) = refused(desired(mode), card(vfs=True).but(**held))
     assert USER.text in refusal.words
@@ -392,7 +392,7 @@ def test_a_card_that_does_not_answer_or_has_another_driver_is_left_alone() -> No
     assert gone == (DeviceNotFound(str(CARD)),)
 
 
-def test_everything_that_is_wrong_is_told_together() -> None:
+def test_everything_that_is_wrong_is_reported_together() -> None:
     one = card(vfs=False).where(CARD, iommu_group=None).but(holders={CARD: (USER,)})
     answer = refused(desired("MIGBacked"), one)
     assert {type(refusal) for refusal in answer} == {IommuDisabled, DeviceHeld}

@@ -25,7 +25,7 @@ from laneway.core.kernel.log import parse_record
         (b"", ""),
     ],
 )
-def test_the_message_is_told_from_what_stands_beside_it(record: bytes, message: str) -> None:
+def test_the_message_is_separated_from_what_follows_it(record: bytes, message: str) -> None:
     assert parse_record(record) == message
 
 

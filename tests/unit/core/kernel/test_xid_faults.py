@@ -68,6 +68,6 @@ def test_a_recovery_that_cannot_be_read_changes_nothing() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 200), st.text()), max_size=8))
-def test_any_reports_can_be_told_in_words(reports: list[tuple[int, str]]) -> None:
+def test_any_reports_can_be_put_into_words(reports: list[tuple[int, str]]) -> None:
     fault = reported(*reports)
     assert fault is None or words(CARD, fault).startswith("0000:08:00.0 reported Xid")

@@ -89,7 +89,7 @@ def test_a_vgpu_in_use_is_never_taken_away() -> None:
     assert reasons(plan_layout(desired(), look)) == ["DeviceInUse"]
 
 
-def test_another_size_replaces_what_nobody_uses() -> None:
+def test_another_size_replaces_what_is_not_in_use() -> None:
     look = situation(carried={0: "NVIDIA A2-4Q", 1: "NVIDIA A2-4Q"})
 
     plan = steps(plan_layout(desired(("NVIDIA A2-8Q", 2)), look))
@@ -171,7 +171,7 @@ def test_mixed_sizes_are_allowed_before_the_first_vgpu_and_made_largest_first() 
     ]
 
 
-def test_a_vgpu_that_sits_badly_moves_when_nobody_uses_it() -> None:
+def test_a_vgpu_that_sits_badly_moves_when_it_is_not_in_use() -> None:
     asked = desired(("NVIDIA L40S-16Q", 2), ("NVIDIA L40S-1Q", 1), mixed_size=True)
     carried, places = {0: "NVIDIA L40S-1Q"}, {0: (0, None)}
 
@@ -228,7 +228,7 @@ def test_without_functions_the_catalogue_refuses_what_can_never_fit() -> None:
     assert reasons(plan_layout(both, off)) == ["SizesMixed"]
 
 
-def test_boards_that_share_an_id_are_told_apart_by_their_subsystem() -> None:
+def test_boards_that_share_an_id_are_distinguished_by_their_subsystem() -> None:
     off = situation(pf(vfs=0, subsystem_device="157e"))
     found = plan_layout(desired(("NVIDIA A16-4Q", 1)), off)
     assert isinstance(found, tuple)
@@ -237,13 +237,13 @@ def test_boards_that_share_an_id_are_told_apart_by_their_subsystem() -> None:
     assert steps(plan_layout(desired(("NVIDIA A2-4Q", 1)), off))
 
 
-def test_a_board_that_nobody_knows_yet_is_given_its_functions_first() -> None:
+def test_an_unknown_board_gets_its_functions_first() -> None:
     plan = plan_layout(desired(("NVIDIA B99-8Q", 2)), situation(pf("2fff", vfs=0)))
     assert isinstance(plan, Plan)
     assert plan.then == ("configure B99-8Q=2",)
 
 
-def test_room_on_a_board_that_nobody_knows_is_for_its_driver_to_judge() -> None:
+def test_room_on_an_unknown_board_is_for_its_driver_to_judge() -> None:
     look = situation(
         pf("2fff"), {0: "NVIDIA B99-8Q"}, names=("NVIDIA B99-8Q",), framework="vendor-vfio"
     )
@@ -302,7 +302,7 @@ def test_functions_that_no_vgpu_driver_serves() -> None:
     assert reasons(plan_layout(desired(("NVIDIA A2-4Q", 1)), bare)) == ["DriverMissing"]
 
 
-def test_everything_that_is_wrong_is_told_at_once() -> None:
+def test_everything_that_is_wrong_is_reported_at_once() -> None:
     asked = DesiredGpu(
         GPU,
         (("NVIDIA A2-4Q", 0), ("GRID A100-1-5C", -1), ("no profile", 2)),
@@ -322,7 +322,7 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
     ]
 
 
-def test_sizes_mix_only_where_that_is_asked_for_and_possible() -> None:
+def test_sizes_mix_only_where_that_is_requested_and_possible() -> None:
     both = (("NVIDIA A2-4Q", 1), ("NVIDIA A2-8Q", 1))
     assert reasons(plan_layout(desired(*both), situation())) == ["SizesMixed"]
     unable = situation(modes=GpuModes())

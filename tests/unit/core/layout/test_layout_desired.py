@@ -86,7 +86,7 @@ def test_profiles_imply_the_mode_where_none_is_named() -> None:
     assert good("MixedSize", (Q4, 2)).mode is Mode.MIXED_SIZE
 
 
-def test_a_profile_that_is_named_twice_is_asked_for_in_sum() -> None:
+def test_a_profile_that_is_named_twice_is_requested_in_sum() -> None:
     assert good("", (Q4, 1), (Q8, 1), (Q4, 2)).wanted == {Q4: 3, Q8: 1}
 
 

@@ -166,7 +166,7 @@ def test_a_new_instance_may_attract_as_well() -> None:
     assert [step.profile for step in plan[2:]] == [f"{DC}-1-2Q", f"{DC}-1-6Q", f"{DC}-1-6Q"]
 
 
-def test_an_instance_goes_only_while_nobody_has_the_card_open() -> None:
+def test_an_instance_goes_only_while_no_process_has_the_card_open() -> None:
     user = Holder("process", "process 99 (python3) has /dev/nvidia0 open")
     there = instance(RTX_PRO, 3, "1g.24gb+gfx", 2)
     look = rtx(None, there, holders={GPU: (user,)})

@@ -86,7 +86,7 @@ def test_what_is_desired_and_there_is_not_touched() -> None:
     assert stage == Stage(waiting="vGPUs", vgpus=((NAMES[1], Q4),))
 
 
-def test_a_vgpu_that_nobody_asked_for_is_taken_over_when_it_is_desired() -> None:
+def test_a_vgpu_that_was_not_requested_is_taken_over_when_it_is_desired() -> None:
     look = situation(carried={0: Q4, 3: Q4})
     stage = staged(desired("", (Q4, 2)), look, objects({0: Q4}))
     assert stage.vgpus == ((NAMES[3], Q4),)
@@ -170,7 +170,7 @@ def test_passthrough_is_functions_off_after_all_vgpus() -> None:
         ({0: Q4, 3: ""}, False),
     ],
 )
-def test_a_layout_is_asked_for_where_hardware_has_nothing_else(
+def test_a_layout_is_requested_where_hardware_has_nothing_else(
     asks: dict[int, str], expected: bool
 ) -> None:
     found = found_in(situation(carried={0: Q4, 3: Q4}))
@@ -234,7 +234,7 @@ def test_gpu_instances_are_desired_after_the_mode_and_before_vgpus() -> None:
     assert vgpus.vgpus == ((NAMES[0], C5), (NAMES[1], C5))
 
 
-def test_gpu_instances_that_are_asked_for_and_enough_stay() -> None:
+def test_gpu_instances_that_are_requested_and_enough_stay() -> None:
     asked = desired("", (C5, 1))
     lower = replace(objects(mode="MIGBacked"), mig=MigObject(True, {"1g.5gb": 2}))
     assert staged(asked, mig(one_g(1, 0), one_g(2, 1)), lower).mig is None

@@ -59,12 +59,12 @@ def test_a_refusal_says_why_a_device_cannot_be_had(write: Any) -> None:
     assert "node n2 has 0 free of 1 (1 unavailable: the node is cordoned)" in refusal.words
 
 
-def test_whoever_waits_for_a_device_is_named(write: Any) -> None:
+def test_those_that_wait_for_a_device_are_named(write: Any) -> None:
     [refusal] = asked(made(write.devices("n1", 1), write.pending("c")), {write.small: 1}).refusals
     assert "(1 requested by VM default/c)" in refusal.words
 
 
-def test_a_pool_is_told_for_how_many_there_is_enough(write: Any) -> None:
+def test_a_pool_is_warned_for_how_many_there_is_enough(write: Any) -> None:
     devices = [*write.devices("n1", 3), *write.devices("n2", 3)]
     answer = asked(made(devices), {write.small: 2}, 3)
     assert answer.started == 2
@@ -74,7 +74,7 @@ def test_a_pool_is_told_for_how_many_there_is_enough(write: Any) -> None:
     assert "2 requested by each of 3 VMs, and there is enough for 2" in refusal.words
 
 
-def test_of_many_nodes_those_with_the_most_are_told_and_the_others_counted(write: Any) -> None:
+def test_of_many_nodes_those_with_the_most_are_reported_and_the_others_counted(write: Any) -> None:
     devices = [one for n in range(9) for one in write.devices(f"n{n}", n)]
     [refusal] = asked(made(devices), {write.small: 9}).refusals
     assert isinstance(refusal, InsufficientDevices)
@@ -82,13 +82,13 @@ def test_of_many_nodes_those_with_the_most_are_told_and_the_others_counted(write
     assert "5 other nodes have 15 free" in refusal.words
 
 
-def test_each_resource_that_is_short_is_told(write: Any) -> None:
+def test_each_resource_that_is_short_is_reported(write: Any) -> None:
     ledger = made([*write.devices("n1", 1), *write.devices("n1", 1, write.large)])
     answer = asked(ledger, {write.small: 2, write.large: 3})
     assert [one.resource for one in answer.refusals] == [write.small, write.large]  # type: ignore[attr-defined]
 
 
-def test_enough_of_each_but_not_together_is_told_as_that(write: Any) -> None:
+def test_enough_of_each_but_not_together_is_reported_as_that(write: Any) -> None:
     devices = [*write.devices("n1", 2), *write.devices("n2", 2, write.large)]
     [refusal] = asked(made(devices), {write.small: 2, write.large: 1}).refusals
     assert isinstance(refusal, NoNodeFits)
@@ -96,14 +96,14 @@ def test_enough_of_each_but_not_together_is_told_as_that(write: Any) -> None:
     assert "node n2 has 0 free of the 2 x nvidia.com/NVIDIA_A2-2Q" in refusal.words
 
 
-def test_a_resource_that_nobody_has_is_told_with_those_there_are(write: Any) -> None:
+def test_an_unknown_resource_is_reported_with_the_known_ones(write: Any) -> None:
     answer = asked(made(write.devices("n1", 1)), {"example.com/NO": 1})
     [refusal] = answer.refusals
     assert isinstance(refusal, NoNodeHasResource)
     assert write.small in refusal.words
 
 
-def test_a_node_that_is_asked_for_is_kept_to(write: Any) -> None:
+def test_a_node_that_is_requested_is_kept_to(write: Any) -> None:
     ledger = made([*write.devices("n1", 1), *write.devices("n2", 5)])
     assert asked(ledger, {write.small: 1}, nodes=("n1",)).room == (("n1", 1),)
     [refusal] = asked(ledger, {write.small: 2}, nodes=("n1",)).refusals
@@ -111,14 +111,14 @@ def test_a_node_that_is_asked_for_is_kept_to(write: Any) -> None:
     assert "n2" not in refusal.words
 
 
-def test_a_node_that_there_is_not_is_told(write: Any) -> None:
+def test_a_node_that_there_is_not_is_reported(write: Any) -> None:
     [refusal] = asked(made(write.devices("n1", 1)), {write.small: 1}, nodes=("n9",)).refusals
     assert isinstance(refusal, NodeNotFound)
     assert "no node n9" in refusal.words
     assert "n1" in refusal.words
 
 
-def test_labels_that_no_node_has_are_told(write: Any) -> None:
+def test_labels_that_no_node_has_are_reported(write: Any) -> None:
     nodes = (NodeFact("n1", {"gpu": "yes"}), NodeFact("n2", {"gpu": "no"}))
     ledger = made([*write.devices("n1", 1), *write.devices("n2", 1)], nodes=nodes)
     assert asked(ledger, {write.small: 1}, selector={"gpu": "yes"}).room == (("n1", 1),)
@@ -128,7 +128,7 @@ def test_labels_that_no_node_has_are_told(write: Any) -> None:
 
 
 @pytest.mark.parametrize("resources", [{}, {"nvidia.com/NVIDIA_A2-2Q": 0}, {"example.com/X": -3}])
-def test_vms_that_ask_for_nothing_can_always_start(write: Any, resources: dict[str, int]) -> None:
+def test_vms_that_request_nothing_can_always_start(write: Any, resources: dict[str, int]) -> None:
     assert asked(made([]), resources, 5).yes
 
 
@@ -147,7 +147,7 @@ def test_of_an_edit_only_the_difference_counts(write: Any) -> None:
     assert "node n1 has 3 free of 3" in refusal.words
 
 
-def test_an_edit_to_another_resource_says_what_is_given_back(write: Any) -> None:
+def test_an_edit_to_another_resource_says_what_is_released(write: Any) -> None:
     devices = write.devices("n1", 2, owners=[write.vm("a"), write.vm("a")])
     devices += write.devices("n1", 1, write.large)
     ledger = made(devices, write.running("a", "n1", 2))
@@ -169,7 +169,7 @@ def test_a_vm_that_stays_as_it_is_needs_nothing_even_if_its_device_is_ill(write:
     assert (answer.yes, answer.kept, answer.started) == (True, 1, 0)
 
 
-def test_an_ill_device_that_is_given_back_is_not_free(write: Any) -> None:
+def test_an_ill_device_that_is_released_is_not_free(write: Any) -> None:
     old = (write.vm("a"), write.vm("b"))
     devices = write.devices("n1", 2, owners=old, unhealthy="Xid 79")
     ledger = made(devices, write.running("a", "n1"), write.running("b", "n1"))
@@ -232,7 +232,7 @@ def test_a_roll_out_needs_room_for_the_surge(write: Any) -> None:
     assert "1 free of 4 (3 held by VM default/web-0 (1), VM default/web-1 (1)" in short.words
 
 
-def test_a_roll_out_goes_on_with_what_old_vms_give_back(write: Any) -> None:
+def test_a_roll_out_goes_on_with_what_old_vms_release(write: Any) -> None:
     """2 of 4 are free. Each step takes two and gives back one, so the third is one too many."""
     ledger, old = pool(write, 2, 2)
     assert asked(ledger, {write.small: 2}, 2, replacing=old).yes

@@ -39,7 +39,7 @@ def test_each_device_is_counted_where_it_is(write: Any) -> None:
     assert ledger.shortages == ()
 
 
-def test_whoever_was_told_has_exactly_that_device(write: Any) -> None:
+def test_a_reported_device_has_exactly_that_holder(write: Any) -> None:
     devices = write.devices("n1", 3)
     devices += write.devices("n1", 1, write.large, owners=[write.pod("p")])
     ledger = made(devices)
@@ -54,13 +54,13 @@ def test_a_device_that_is_held_and_unhealthy_is_held(write: Any) -> None:
     assert (entry.state, entry.unhealthy) == (State.HELD, "broken")
 
 
-def test_who_runs_holds_devices_before_anybody_was_told_which(write: Any) -> None:
+def test_a_running_vm_holds_devices_before_they_are_reported(write: Any) -> None:
     ledger = made(write.devices("n1", 1), write.running("a", "n1"), write.stopped("b"))
     assert who_has(ledger, State.HELD) == {"n1-small-0": "VM default/a"}
     assert lacking(ledger) == {"VM default/b": {write.small: 1}}
 
 
-def test_only_what_is_not_told_yet_is_taken_beside(write: Any) -> None:
+def test_only_what_is_not_reported_yet_is_added(write: Any) -> None:
     devices = write.devices("n1", 4, owners=[write.vm("a")])
     ledger = made(devices, write.running("a", "n1", 2))
     assert ledger.stocks["n1", write.small].counts == Counts(4, held=2, free=2)
@@ -102,7 +102,7 @@ def test_it_goes_elsewhere_when_not_everything_fits_there_any_more(write: Any) -
     assert set(who_has(ledger, State.RESERVED)) == {"n2-small-0", "n2-small-1"}
 
 
-def test_all_that_a_vm_asks_for_is_on_one_node(write: Any) -> None:
+def test_all_that_a_vm_requests_is_on_one_node(write: Any) -> None:
     devices = [
         *write.devices("n1", 1),
         *write.devices("n2", 1, write.large),
@@ -211,12 +211,12 @@ def test_two_facts_about_one_device_are_one_device(write: Any) -> None:
 
 
 @pytest.mark.parametrize("count", [0, -1, -(10**30)])
-def test_who_asks_for_nothing_gets_nothing(write: Any, count: int) -> None:
+def test_who_requests_nothing_gets_nothing(write: Any, count: int) -> None:
     ledger = made(write.devices("n1", 1), write.pending("a", {write.small: count}))
     assert ledger.free[write.small] == {"n1": 1}
     assert ledger.shortages == ()
 
 
-def test_who_asks_for_more_than_there_will_ever_be_is_short(write: Any) -> None:
+def test_requests_for_more_than_there_will_ever_be_are_short(write: Any) -> None:
     ledger = made(write.devices("n1", 1), write.pending("a", {write.small: 10**30}))
     assert lacking(ledger) == {"VM default/a": {write.small: 10**30}}

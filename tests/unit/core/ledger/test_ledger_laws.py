@@ -91,7 +91,7 @@ def test_the_order_of_facts_says_nothing(facts: Facts, luck: object) -> None:
 
 
 @given(FACTS)
-def test_everybody_gets_what_he_asks_for_and_no_more_or_is_short(facts: Facts) -> None:
+def test_every_vm_gets_what_it_requests_and_no_more_or_is_short(facts: Facts) -> None:
     """Where he is, or on open nodes; elsewhere he keeps what he was told, and it is no use."""
     ledger = build(facts)
     for consumer, demand in ledger.demands.items():

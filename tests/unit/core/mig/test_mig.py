@@ -54,7 +54,7 @@ def test_an_instance_holds_one_size_and_twelve_vgpus() -> None:
     assert instances_needed({small: 2}, profiles, [(3, small), (4, small)]) == {"1g.24gb+gfx": 2}
 
 
-def test_a_profile_that_no_instance_serves_is_told() -> None:
+def test_a_profile_that_no_instance_serves_is_reported() -> None:
     found = instances_needed({"GRID A100-3-20C": 1}, expected_profiles(A30))
     assert isinstance(found, Obstacle)
     assert "GRID A100-3-20C" in found.text

@@ -165,7 +165,7 @@ def test_what_is_missing_comes_by_itself_but_nothing_goes_for_it() -> None:
     assert is_complete(asked, after.inventory)
 
 
-def test_what_has_no_room_beside_others_is_told() -> None:
+def test_what_has_no_room_next_to_others_is_reported() -> None:
     look = card(instance(A100, "4g.20gb", 0))
     asked = desired({"7g.40gb": 1}, explicit=False)
     assert reasons(decide(asked, look)) == ["ExtraInstances"]
@@ -174,7 +174,7 @@ def test_what_has_no_room_beside_others_is_told() -> None:
     assert spots(carried_out(decide(desired({"7g.40gb": 1}), look), look)) == [("7g.40gb", 0)]
 
 
-def test_what_nobody_asked_for_is_adopted() -> None:
+def test_what_was_not_requested_is_adopted() -> None:
     look = card(instance(A100, "4g.20gb", 0))
     for asked in (desired({}, enabled=False, explicit=False), desired({}, explicit=False)):
         assert reasons(decide(asked, look)) == ["UnmanagedInstances"]
@@ -208,7 +208,7 @@ def test_a_vgpu_that_could_be_in_several_keeps_all_of_them() -> None:
     assert isinstance(decide(desired({"1g.5gb": 4}), look), Plan)
 
 
-def test_nothing_goes_while_somebody_computes_on_the_card_but_more_may_come() -> None:
+def test_nothing_goes_while_a_process_computes_on_the_card_but_more_may_come() -> None:
     look = card(instance(A100, "1g.5gb", 0), holders={GPU: (COMPUTING,)})
     refused = decide(desired({}, enabled=False), look)
     assert reasons(refused) == ["DeviceInUse"]

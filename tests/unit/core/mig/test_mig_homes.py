@@ -96,7 +96,7 @@ def test_more_sizes_than_instances_are_refused_at_once() -> None:
         max_size=4,
     ),
 )
-def test_in_the_order_told_the_driver_finds_room_for_all(
+def test_in_the_given_order_the_driver_finds_room_for_all(
     sizes: dict[int, int], line: list[Home]
 ) -> None:
     wanted = {named(gib): count for gib, count in sizes.items()}

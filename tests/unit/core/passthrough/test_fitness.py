@@ -29,7 +29,7 @@ def test_a_function_that_could_not_be_read_is_not_called_missing() -> None:
     assert unfit(CARD, missing) == (DeviceNotFound(str(CARD)),)
 
 
-def test_quarantine_and_silence_are_both_told() -> None:
+def test_quarantine_and_silence_are_both_reported() -> None:
     one = scene().but(quarantined={CARD: ""}, silent=frozenset({CARD})).situation
     silent, quarantined = unfit(CARD, one)
     assert "all ones" in silent.words

@@ -72,7 +72,7 @@ def words(decision: Decision) -> str:
 
 
 @pytest.mark.parametrize("asked", [GPU, AUDIO])
-def test_the_group_goes_as_a_whole_whichever_function_was_asked_for(asked: PciAddress) -> None:
+def test_the_group_goes_as_a_whole_whichever_function_was_requested(asked: PciAddress) -> None:
     assert steps(bind(asked, workstation())) == [
         Unbind(GPU, "nouveau"),
         OverrideDriver(GPU, "vfio-pci", ""),
@@ -97,7 +97,7 @@ def test_what_an_interruption_left_reserved_is_only_probed() -> None:
 
 
 @pytest.mark.parametrize("driver", ["", "nouveau"])
-def test_what_somebody_reserved_for_another_driver_is_left_to_it(driver: str) -> None:
+def test_what_is_reserved_for_another_driver_is_left_to_it(driver: str) -> None:
     reserved = workstation(driver, overrides={AUDIO: "pci-stub"})
     assert bind(GPU, reserved) == (DriverReserved(str(AUDIO), "pci-stub"),)
     # Taken by other means than ours: the reservation is not ours to remove.
@@ -170,7 +170,7 @@ def test_nothing_of_a_group_goes_when_one_member_cannot(
         assert expected in words(bind(asked, situation))
 
 
-def test_everything_that_speaks_against_is_told_at_once() -> None:
+def test_everything_that_speaks_against_is_reported_at_once() -> None:
     situation = workstation(
         holders={GPU: (VM,)}, vfio_pci="missing", inventory={"critical": {GPU: ("is needed",)}}
     )
@@ -181,7 +181,7 @@ def test_everything_that_speaks_against_is_told_at_once() -> None:
     assert "no vfio-pci" in reported
 
 
-def test_how_the_node_uses_what_it_needs_is_told_once() -> None:
+def test_how_the_node_uses_what_it_needs_is_reported_once() -> None:
     use = Holder("mount", "it is mounted on /")
     situation = workstation(
         holders={GPU: (VM, use)}, inventory={"critical": {GPU: ("is mounted on /",)}}
@@ -245,7 +245,7 @@ def test_the_group_comes_back_as_a_whole_reset_before_any_driver_has_it() -> Non
         ]
 
 
-def test_what_is_not_on_vfio_pci_has_nothing_to_give_back() -> None:
+def test_what_is_not_on_vfio_pci_has_nothing_to_release() -> None:
     assert release(GPU, workstation()) == Satisfied()
     assert release(GPU, workstation("", "", originals={GPU: ""})) == Satisfied()
 
@@ -262,7 +262,7 @@ def test_what_an_interruption_left_without_driver_comes_back_too() -> None:
     assert Probe(GPU, "") in found
 
 
-def test_a_device_that_somebody_else_gave_to_vfio_pci_comes_back_when_nobody_has_it() -> None:
+def test_a_device_on_vfio_pci_by_another_comes_back_when_it_is_not_in_use() -> None:
     foreign = workstation("vfio-pci", "snd_hda_intel")
     assert steps(release(GPU, foreign)) == [
         Unbind(GPU, "vfio-pci"),
@@ -298,7 +298,7 @@ def test_what_had_no_driver_gets_none() -> None:
     assert Probe(AUDIO, "") in planned
 
 
-def test_a_device_in_quarantine_is_given_to_nobody() -> None:
+def test_a_device_in_quarantine_is_not_allocated() -> None:
     assert "quarantine" in words(release(AUDIO, given_away(quarantined={GPU: "EIO"})))
 
 
@@ -422,7 +422,7 @@ def test_what_was_given_comes_back_as_it_was(situation: Situation, data: st.Data
 
 
 @given(situations(), st.data())
-def test_giving_back_touches_only_what_vfio_pci_has_and_nobody_uses(
+def test_a_release_touches_only_what_vfio_pci_has_and_is_not_in_use(
     situation: Situation, data: st.DataObject
 ) -> None:
     asked = data.draw(st.sampled_from(situation.inventory.functions))

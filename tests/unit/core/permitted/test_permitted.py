@@ -108,7 +108,7 @@ def test_what_was_ours_goes_and_nothing_else_does() -> None:
         ),
     ],
 )
-def test_an_equal_entry_of_somebody_else_is_enough_and_stays_his(
+def test_an_equal_entry_of_another_is_enough_and_stays_its_own(
     entry: Entry, name: List, item: dict[str, Any]
 ) -> None:
     external = _pci(item, externalResourceProvider=True)
@@ -176,7 +176,7 @@ def test_a_list_whose_devices_are_not_all_known_stays() -> None:
         {"resourceName": "x", "selectors": [{"vendor": "1", "product": "²"}]},
     ],
 )
-def test_what_nobody_understands_stays_where_it_is(item: Any) -> None:
+def test_what_is_not_understood_stays_where_it_is(item: Any) -> None:
     present = {name: [item] for name in List}
     lists, record = merge(present, {}, OURS)
     assert all(lists[name][0] == item for name in List)
@@ -184,7 +184,7 @@ def test_what_nobody_understands_stays_where_it_is(item: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["[", "[]", '{"usb":{"a":"b"}}', '{"usb":{"a":[1]}}', "ÿ"])
-def test_a_spoilt_record_is_told(text: str) -> None:
+def test_a_spoilt_record_is_reported(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         permitted.read_record(text)
 
@@ -224,14 +224,14 @@ def test_an_entry_comes_after_the_hardware_and_goes_after_the_kubelet(
     assert permitted.needed(way) is needed
 
 
-def test_a_name_of_several_devices_is_told() -> None:
+def test_a_name_of_several_devices_is_reported() -> None:
     merged = merge(THEIRS, {}, OURS)
     (found,) = permitted.collisions(merged, OURS)
     assert (found.resource, found.selectors) == (A2.resource, ("10de:25b6", "10de:25b7"))
     assert "disableResourcePooling" in found.words
 
 
-def test_a_name_that_kubevirt_hands_out_too_is_told() -> None:
+def test_a_name_that_kubevirt_advertises_too_is_reported() -> None:
     theirs = {"pciVendorSelector": "10DE:20F1", "resourceName": A2.resource}
     merged = merge({List.PCI: [theirs]}, {}, [A2])
     assert merged.lists[List.PCI][0] == theirs

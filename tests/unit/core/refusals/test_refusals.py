@@ -49,7 +49,7 @@ def test_the_remedy_names_the_command() -> None:
     assert "is on driver ice" in DriverMissing("0000:08:00.0", "ice", "nvidia").words
 
 
-def test_what_is_left_over_is_told() -> None:
+def test_what_is_left_over_is_reported() -> None:
     assert "undone" not in WriteFailed("reset it", "no (EIO)").words
     left = WriteFailed("reset it", "no (EIO)", ("this", "that")).words
     assert left == "Could not reset it: no (EIO). These steps could not be undone: this; that."
@@ -60,7 +60,7 @@ def test_every_user_is_named() -> None:
     assert words == "x is in use: one; two. End this use first."
 
 
-def test_what_ends_a_use_is_told() -> None:
+def test_what_ends_a_use_is_reported() -> None:
     held = DeviceHeld("x", ("one", "two"), (9,), ("End the process: kill 9",))
     assert held.words == "x is in use: one; two. End the process: kill 9"
 
@@ -79,7 +79,7 @@ def test_what_ends_a_use_is_told() -> None:
         (Use(POD, VmState.RUNS), "Delete the pod: kubectl delete pod p -n b"),
     ],
 )
-def test_how_a_user_lets_go_is_told(use: Use, remedy: str) -> None:
+def test_how_a_user_releases_is_reported(use: Use, remedy: str) -> None:
     assert DeviceInUse("x", (use,)).words.endswith(f"). {remedy}")
     assert ClaimInUse("x", (use, use)).words.endswith(f"). {remedy}; {remedy}")
 
@@ -94,6 +94,6 @@ def test_how_a_user_lets_go_is_told(use: Use, remedy: str) -> None:
         ("nvidia.com/AD104GL_L4", "To claim such a device: laneway claim NODE/ADDRESS"),
     ],
 )
-def test_how_a_resource_comes_to_be_is_told(resource: str, remedy: str) -> None:
+def test_how_a_resource_comes_to_be_is_reported(resource: str, remedy: str) -> None:
     assert NoNodeHasResource(resource, ("x/y",)).words.endswith(f" x/y. {remedy}")
     assert NoNodeHasResource(resource, ()).words.endswith(f"such a device. {remedy}")

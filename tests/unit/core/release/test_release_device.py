@@ -59,7 +59,7 @@ def words(decision: Decision) -> str:
 
 
 @given(scenes() | scenes(free=True))
-def test_what_was_given_back_has_nothing_more_to_give_and_can_be_taken_again(one: Scene) -> None:
+def test_what_was_released_has_nothing_more_to_give_and_can_be_taken_again(one: Scene) -> None:
     decision = release(CARD, one.situation)
     if not isinstance(decision, Plan):
         return
@@ -83,7 +83,7 @@ def test_nothing_that_is_used_needed_or_broken_is_taken(one: Scene) -> None:
 
 
 @given(scenes(free=True))
-def test_what_nobody_uses_can_always_be_given_back(one: Scene) -> None:
+def test_what_is_not_in_use_can_always_be_released(one: Scene) -> None:
     assert not isinstance(release(CARD, one.situation), tuple)
 
 

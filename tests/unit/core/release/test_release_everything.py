@@ -59,7 +59,7 @@ def test_what_is_asked_back_but_still_there_is_waited_for() -> None:
     assert decide([replace(unanswered, answered=True)]).done
 
 
-def test_another_card_and_another_node_wait_for_nobody() -> None:
+def test_another_card_and_another_node_do_not_wait() -> None:
     other = thing("SRIOVGPUDevice", "two", card="other")
     far = thing("SRIOVGPUDevice", "three", node="node2")
     found = decide([thing("VGPUDevice", holder="virtual machine a/b"), other, far])
@@ -94,7 +94,7 @@ things = st.builds(
 
 
 @given(st.lists(things, max_size=12, unique_by=lambda one: (one.kind, one.name)))
-def test_it_ends_with_nothing_left_but_what_somebody_has(found: list[Thing]) -> None:
+def test_it_ends_with_nothing_left_but_what_is_in_use(found: list[Thing]) -> None:
     """Agents that do at once what they are asked to."""
     state = {one.title: one for one in found}
     for _ in range(len(Stage) + 1):

@@ -69,7 +69,7 @@ def test_a_card_that_the_node_uses_keeps_its_number_but_for_what_a_boot_took(
         assert "VlanConfig" in answer[0].words
 
 
-def test_a_gpu_with_a_part_of_its_functions_is_told() -> None:
+def test_a_gpu_with_a_part_of_its_functions_is_reported() -> None:
     def reported(existing: int) -> str:
         wrong = incomplete(CARD, scene(gpu=True, existing=existing).situation.inventory)
         return wrong.words if wrong else ""

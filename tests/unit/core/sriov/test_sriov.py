@@ -73,7 +73,7 @@ def test_a_card_that_the_node_uses_itself_gets_back_what_it_had_and_no_other_num
 
 
 @given(scenes(gpu=False) | scenes(gpu=False, free=True), st.integers(-1, 9), st.booleans())
-def test_a_plan_leads_to_what_was_asked_for_and_back(
+def test_a_plan_leads_to_what_was_requested_and_back(
     one: Scene, count: int, passthrough: bool
 ) -> None:
     decision = set_vfs(CARD, count, one.situation, passthrough=passthrough)
@@ -112,7 +112,9 @@ def test_nothing_that_is_used_needed_or_broken_is_ever_taken(one: Scene, count: 
 
 
 @given(scenes(gpu=False, free=True), st.data())
-def test_a_card_that_nobody_uses_gets_any_number_in_range(one: Scene, data: st.DataObject) -> None:
+def test_a_card_that_is_not_in_use_gets_any_number_in_range(
+    one: Scene, data: st.DataObject
+) -> None:
     count = data.draw(st.integers(0, one.function(CARD).total_vfs or 0))
     assert not isinstance(set_vfs(CARD, count, one.situation), tuple)
 
@@ -189,7 +191,7 @@ def test_without_vfs_the_kernels_default_is_back() -> None:
     )
 
 
-def test_a_kernel_without_the_switch_for_probing_is_asked_for_nothing() -> None:
+def test_a_kernel_without_the_switch_for_probing_gets_no_write() -> None:
     assert set_vfs(CARD, 2, scene().but(autoprobe={}).situation) == Plan((SetVfCount(CARD, 2, 0),))
 
 

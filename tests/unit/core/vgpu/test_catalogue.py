@@ -70,7 +70,7 @@ def test_part_of_a_line_is_no_name(name: str) -> None:
 
 
 @given(st.text(), st.text())
-def test_any_text_can_be_asked_for(one: str, two: str) -> None:
+def test_any_text_can_be_requested(one: str, two: str) -> None:
     profile = profile_named(one)
 
     assert profile is None or profile.name == one

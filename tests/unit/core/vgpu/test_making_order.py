@@ -182,7 +182,7 @@ def test_a_full_gpu_instance_leaves_the_other_to_who_comes_first() -> None:
     assert driver.order(wanted) == (wanted[0], wanted[2])
 
 
-def test_without_the_driver_s_word_on_gpu_instances_nobody_is_left_out() -> None:
+def test_without_the_driver_s_word_on_gpu_instances_no_vgpu_is_left_out() -> None:
     driver = Driver(RTX_PRO, instances=["1g.24gb+gfx"])
     wanted = asked(driver, "1-2Q", "1-4Q")
 
@@ -191,7 +191,7 @@ def test_without_the_driver_s_word_on_gpu_instances_nobody_is_left_out() -> None
     assert sizes(order) == ["4Q", "2Q"]
 
 
-def test_on_a_board_that_nobody_knows_the_largest_come_first() -> None:
+def test_on_an_unknown_board_the_largest_come_first() -> None:
     kinds = tuple(VgpuType(str(gib), f"NVIDIA NEW-{gib}Q") for gib in (4, 8))
     busy = VgpuFunction(
         address=FUNCTIONS[0],
@@ -263,7 +263,7 @@ def test_the_driver_takes_every_order_to_its_end(
 
 
 @given(desired_states(count=4))
-def test_nobody_is_left_out_whom_an_exhaustive_search_finds_a_place_for(
+def test_no_vgpu_is_left_out_for_which_an_exhaustive_search_finds_a_place(
     desired: tuple[Driver, list[Wanted], str, bool],
 ) -> None:
     driver, wanted, device, mixed = desired
@@ -308,7 +308,7 @@ def test_after_a_reboot_everything_sits_where_it_sat(device: str, data: st.DataO
 
 @settings(max_examples=many(25))
 @given(st.data())
-def test_in_gpu_instances_too_nobody_is_left_out_who_finds_a_place(data: st.DataObject) -> None:
+def test_in_gpu_instances_too_no_vgpu_is_left_out_that_fits(data: st.DataObject) -> None:
     instances = ["2g.48gb+gfx", "1g.24gb+gfx", "1g.24gb+gfx"]
     names = ["1-2Q", "1-4Q", "1-8Q", "2-12Q", "2-24Q"]
     there = data.draw(st.lists(st.sampled_from(names), max_size=3))

@@ -38,11 +38,11 @@ def test_a_gpu_that_lists_or_carries_something_lacks_nothing(modes: GpuModes | N
     assert reported((carrying[0], *functions()[1:]), modes) is None
 
 
-def test_a_gpu_without_functions_is_asked_for_nothing() -> None:
+def test_a_gpu_without_functions_is_not_queried() -> None:
     assert reported((), GpuModes(mig=True), scene(gpu=True)) is None
 
 
-def test_mig_mode_without_instances_asks_for_the_configuration() -> None:
+def test_mig_mode_without_instances_requests_the_configuration() -> None:
     found = reported(functions(), GpuModes(mig=True))
     assert found == NoGpuInstances(DEVICE)
     assert "MigConfiguration" in found.words
@@ -59,7 +59,7 @@ def test_types_that_are_listed_though_none_can_be_made_hide_no_cause() -> None:
     assert reported(backed, GpuModes(mig=False)) == MigOnly(DEVICE)
 
 
-def test_a_card_that_can_mig_and_lists_nothing_without_it_is_told_to() -> None:
+def test_a_card_that_lists_nothing_without_mig_is_asked_with_it() -> None:
     found = reported(functions(), GpuModes(mig=False))
     assert found == MigOnly(DEVICE)
     assert "MIGBacked" in found.words

@@ -175,7 +175,7 @@ def test_a_card_takes_32_vgpus_also_where_there_are_more_places() -> None:
     assert capacity(card, [Carried("one", 7)], "one", mixed=True) == 31
 
 
-def test_a_vgpu_whose_place_is_not_told_is_taken_to_be_at_the_lowest() -> None:
+def test_a_vgpu_without_a_reported_place_counts_at_the_lowest() -> None:
     card = card_of(A40)
     reported = [Carried(named(card, "24Q"), 0)]
     unreported = [Carried(named(card, "24Q"))]
@@ -247,7 +247,7 @@ def test_any_order_in_which_the_driver_takes_all_means_that_there_is_one(
 
 
 @given(desired_states())
-def test_a_shortage_is_told_exactly_when_something_does_not_fit(
+def test_a_shortage_is_reported_exactly_when_something_does_not_fit(
     desired: tuple[Card, dict[str, int]],
 ) -> None:
     card, wanted = desired

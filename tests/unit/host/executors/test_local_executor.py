@@ -83,7 +83,7 @@ async def test_standard_output_comes_first_and_the_status_is_kept(program: Progr
     assert await runner(path).run([path], 10) == (19, "out\nfirst\nlast\n")
 
 
-async def test_an_end_by_a_signal_is_told_as_a_shell_tells_it(program: Program) -> None:
+async def test_an_end_by_a_signal_is_reported_as_by_a_shell(program: Program) -> None:
     path = program("kill -9 $$")
 
     assert (await runner(path).run([path], 10)).status == 128 + signal.SIGKILL
@@ -199,7 +199,7 @@ async def test_what_the_kernel_does_not_end_is_left_behind_and_reaped_later(
     await until(lambda: not is_there(left))
 
 
-async def test_what_a_program_has_started_and_the_kernel_does_not_end_is_told_as_well(
+async def test_what_a_program_has_started_and_the_kernel_does_not_end_is_reported_as_well(
     program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fifo, real = tmp_path / "fifo", os.killpg

@@ -88,7 +88,7 @@ async def test_pods_are_looked_for_in_the_namespace_of_the_driver(api: DriverPod
         ([pod() | {"metadata": 5}], "no driver pod"),
     ],
 )
-async def test_without_a_usable_pod_nothing_runs_and_the_reason_is_told(
+async def test_without_a_usable_pod_nothing_runs_and_the_reason_is_reported(
     api: DriverPods, node: Containers, executor: PodExecutor, pods: list[dict], text: str
 ) -> None:
     api.pods = pods
@@ -154,7 +154,7 @@ async def test_only_a_ready_pod_is_used_and_the_newest_of_these(
     assert [bool(ran(root)) for root in roots] == [False, False, True, False, False]
 
 
-async def test_a_ready_pod_without_a_probe_is_asked_for_the_marker(
+async def test_a_ready_pod_without_a_probe_is_checked_for_the_marker(
     api: DriverPods, node: Containers, executor: PodExecutor
 ) -> None:
     api.pods = [pod()]
@@ -180,7 +180,7 @@ async def test_a_pod_with_a_probe_is_taken_at_its_word(
     assert ran(root) == ["nvidia-smi -L"]
 
 
-async def test_what_was_found_is_asked_for_once(
+async def test_what_was_found_is_read_once(
     api: DriverPods, node: Containers, executor: PodExecutor
 ) -> None:
     api.pods = [pod()]
@@ -344,7 +344,7 @@ async def test_a_pod_that_does_not_answer_before_the_program_starts(
 
 
 @pytest.mark.parametrize(("code", "number"), [(403, errno.EACCES), (500, errno.EHOSTUNREACH)])
-async def test_an_api_server_that_refuses_is_told(
+async def test_an_api_server_that_refuses_is_reported(
     api: DriverPods, executor: PodExecutor, code: int, number: int, caplog: Any
 ) -> None:
     status = {"kind": "Status", "code": code, "message": "because"}
@@ -387,7 +387,7 @@ def bare(tmp_path: Any) -> LocalExecutor:
     return LocalExecutor(str(tmp_path / "nothing"))
 
 
-async def test_the_pod_comes_first_and_goes_unnoticed_by_nobody(
+async def test_the_pod_comes_first_and_its_end_is_noticed(
     api: DriverPods, node: Containers, executor: PodExecutor, local: LocalExecutor
 ) -> None:
     chosen = ChosenExecutor(executor, local)
@@ -447,7 +447,7 @@ async def test_what_may_have_run_in_the_pod_is_not_run_again_on_the_node(
         await ChosenExecutor(executor, local).run([NVIDIA_SMI], 10)
 
 
-async def test_where_neither_has_the_driver_the_pods_reason_is_told(
+async def test_where_neither_has_the_driver_the_pods_reason_is_reported(
     executor: PodExecutor, bare: LocalExecutor
 ) -> None:
     chosen = ChosenExecutor(executor, bare)

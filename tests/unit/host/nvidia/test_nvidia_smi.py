@@ -289,7 +289,7 @@ async def test_no_instances_is_an_answer_and_no_error() -> None:
     assert (await read_modes(program, GPU)).instances == ()
 
 
-async def test_a_card_without_mig_is_not_asked_for_instances() -> None:
+async def test_a_card_without_mig_is_not_queried_for_instances() -> None:
     program = Program(q=ok(report("Disabled")))
     assert await read_modes(program, GPU) == GpuModes(mig=None, mixed_size=False)
     assert len(program.asked) == 1

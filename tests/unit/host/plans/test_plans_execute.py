@@ -264,7 +264,7 @@ async def test_what_a_vm_holds_is_not_taken_away(a2: Hardware) -> None:
     assert vgpus(a2) == {}
 
 
-async def test_what_somebody_took_meanwhile_is_left_over(a2: Hardware) -> None:
+async def test_what_was_taken_meanwhile_is_left_over(a2: Hardware) -> None:
     create = creation(a2, "NVIDIA A2-4Q")
     impossible = CreateMdev(scan(a2.host).vgpus[1].address, "nvidia-9999", "NVIDIA A2-99Q", "x")
 
@@ -315,7 +315,7 @@ async def test_only_the_unbind_lock_is_worth_another_try(
     assert bool(left) != succeeds
 
 
-async def test_any_other_error_of_a_program_is_final_and_told(a2: Hardware) -> None:
+async def test_any_other_error_of_a_program_is_final_and_reported(a2: Hardware) -> None:
     gpu = next(f for f in scan(a2.host).functions if f.sriov_gpu)
     off = SwitchGpuVfs(gpu.address, enabled=False, count=len(gpu.vfs))
     simulated(a2).faults.fail_command(SRIOV_MANAGE, 3, "GPU is lost\nreally")
@@ -355,7 +355,7 @@ async def test_what_a_failed_step_left_half_done_is_undone_too(a2: Hardware) -> 
     assert next(f for f in scan(a2.host).functions if f.address == gpu.address).vfs == ()
 
 
-async def test_progress_is_told_step_by_step(a2: Hardware) -> None:
+async def test_progress_is_reported_step_by_step(a2: Hardware) -> None:
     create = creation(a2, "NVIDIA A2-4Q")
     impossible = CreateMdev(scan(a2.host).vgpus[1].address, "nvidia-9999", "NVIDIA A2-99Q", "x")
     reported: list[tuple[int, str]] = []

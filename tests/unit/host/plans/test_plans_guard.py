@@ -103,7 +103,7 @@ def test_every_kind_of_step_is_decided_here_and_tried() -> None:
 
 
 @pytest.mark.parametrize("step", TAKE)
-async def test_a_step_that_takes_a_vm_its_device_is_told_the_vm(
+async def test_a_step_that_takes_a_vm_its_device_names_the_vm(
     hardware: Hardware, step: Step
 ) -> None:
     held = await affected_holders(hardware, step)
@@ -114,7 +114,7 @@ async def test_a_step_that_takes_a_vm_its_device_is_told_the_vm(
 
 
 @pytest.mark.parametrize("step", SPARE)
-async def test_a_step_that_takes_nobody_anything_may_go_on(hardware: Hardware, step: Step) -> None:
+async def test_a_step_that_affects_no_holder_may_go_on(hardware: Hardware, step: Step) -> None:
     assert await affected_holders(hardware, step) is None
 
 

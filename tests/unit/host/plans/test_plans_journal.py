@@ -170,7 +170,7 @@ def test_a_plan_that_cannot_be_written_down_leaves_nothing_to_be_found(tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_dying_node_tore_stops_nobody_in_the_next_boot(tmp_path: Path) -> None:
+def test_a_torn_record_stops_nothing_in_the_next_boot(tmp_path: Path) -> None:
     path = Path(journal(tmp_path, Begin(0, STEPS[0])))
     path.write_bytes(path.read_bytes() + bytes(40) + b'":3}\n')
 

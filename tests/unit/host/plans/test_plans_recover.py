@@ -66,7 +66,7 @@ async def test_there_is_nothing_to_recover_where_nothing_was(
     assert not (tmp_path / "new").exists()
 
 
-async def test_a_plan_is_finished_and_told(host: SimulatedHost, tmp_path: Path) -> None:
+async def test_a_plan_is_finished_and_reported(host: SimulatedHost, tmp_path: Path) -> None:
     plan = Plan(creations(host))
     await interrupted(host, tmp_path, plan, 2)
     hardware = hardware_of(host, tmp_path)
@@ -154,9 +154,7 @@ async def test_a_step_that_has_become_impossible_undoes_the_plan(
     assert carried(host) == {}
 
 
-async def test_steps_that_nobody_had_begun_are_done_too(
-    host: SimulatedHost, tmp_path: Path
-) -> None:
+async def test_steps_that_were_not_begun_are_done_too(host: SimulatedHost, tmp_path: Path) -> None:
     await interrupted(host, tmp_path, Plan(creations(host, 3)), 1)
 
     [recovery] = await recovered(hardware_of(host, tmp_path))
@@ -190,9 +188,7 @@ async def test_an_undo_that_was_interrupted_goes_on(host: SimulatedHost, tmp_pat
     assert carried(host) == {}
 
 
-async def test_what_somebody_else_changed_is_left_as_it_is(
-    host: SimulatedHost, tmp_path: Path
-) -> None:
+async def test_what_another_changed_is_left_as_it_is(host: SimulatedHost, tmp_path: Path) -> None:
     first, second = creations(host)
     await interrupted(host, tmp_path, Plan((first, second)), 2)
     host.unplug(f"/sys/bus/pci/devices/{second.function}")

@@ -153,7 +153,7 @@ async def test_what_a_vm_has_taken_is_left_alone_by_undoing(hardware: Hardware) 
     assert "qemu" in audited(hardware)[-2].error
 
 
-async def test_a_device_that_no_driver_takes_back_is_told(hardware: Hardware) -> None:
+async def test_a_device_that_no_driver_takes_back_is_reported(hardware: Hardware) -> None:
     watched(hardware).faults.fail_probe(1, errno.EIO)
     reported: list[Progress] = []
     plan = release(NVME, await observe(hardware, "node", [NVME]))
@@ -183,7 +183,7 @@ async def test_a_driver_that_takes_its_time_is_waited_for(hardware: Hardware) ->
     assert watched(hardware).exists(f"{HOME}/driver")
 
 
-async def test_what_recovery_itself_did_is_taken_back_where_somebody_else_came(
+async def test_what_recovery_itself_did_is_undone_where_another_came(
     hardware: Hardware, tmp_path: Path
 ) -> None:
     await execute(hardware, Plan(TAKEN), **WHO, limits=BRIEF)

@@ -49,7 +49,7 @@ async def test_a_container_gets_what_its_plugins_answer(
     }
 
 
-async def test_what_a_pod_has_nobody_else_gets_until_it_ends(
+async def test_what_a_pod_has_no_other_gets_until_it_ends(
     kubelet: Kubelet, plugins: Start, until: Until
 ) -> None:
     await plugins({"a": True, "b": True})
@@ -141,7 +141,7 @@ async def test_what_cannot_be_given_fails_in_the_kubelets_words(
         await kubelet.admit(pod("vm", {GPU: 2}))
 
 
-async def test_what_nobody_offers_cannot_be_given(kubelet: Kubelet) -> None:
+async def test_what_is_not_offered_cannot_be_allocated(kubelet: Kubelet) -> None:
     with pytest.raises(AdmissionError, match="cannot allocate unregistered device nvidia"):
         await kubelet.admit(pod("vm", {GPU: 1}))
 
@@ -168,7 +168,7 @@ def test_preferred_devices_go_first_and_never_what_is_not_free(
     assert chosen <= preferred or available & preferred <= chosen
 
 
-def test_nobody_may_rely_on_an_order_and_a_seed_repeats_it() -> None:
+def test_there_is_no_fixed_order_and_a_seed_repeats_it() -> None:
     def chosen(seed: int) -> tuple[str, ...]:
         return choose(set("abcdef"), set(), 2, random.Random(seed))
 

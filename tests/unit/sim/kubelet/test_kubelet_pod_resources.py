@@ -33,7 +33,7 @@ async def asked(folder: Path, kubelet: Kubelet) -> AsyncIterator[PodResourcesLis
         yield PodResourcesListerStub(channel)
 
 
-async def test_every_device_of_every_pod_is_told_on_its_own(
+async def test_every_device_of_every_pod_is_reported_on_its_own(
     kubelet: Kubelet, plugins: Start, until: Until, asked: PodResourcesListerStub
 ) -> None:
     await plugins({"a": True, "b": True, "c": False})

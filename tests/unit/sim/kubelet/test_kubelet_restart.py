@@ -43,7 +43,7 @@ async def test_sockets_of_plugins_are_removed_and_their_devices_wait_for_them(
     await until(second, lambda: second.allocatable == {GPU: 1})
 
 
-async def test_a_resource_that_nobody_offers_again_is_forgotten(
+async def test_a_resource_that_is_not_offered_again_is_forgotten(
     kubelets: Start, plugins: Start, until: Until
 ) -> None:
     first = await kubelets()
@@ -64,7 +64,7 @@ async def test_a_resource_that_nobody_offers_again_is_forgotten(
         await fourth.admit(pod("vm"))
 
 
-async def test_who_has_what_outlives_the_kubelet(
+async def test_allocations_outlive_the_kubelet(
     kubelets: Start, plugins: Start, until: Until
 ) -> None:
     first = await kubelets()
@@ -85,7 +85,7 @@ async def test_who_has_what_outlives_the_kubelet(
     assert {other, *before["compute"].ids[GPU]} == {"a", "b"}
 
 
-async def test_containers_that_begin_anew_need_their_devices_healthy(
+async def test_containers_that_begin_again_need_their_devices_healthy(
     kubelet: Kubelet, plugins: Start, until: Until
 ) -> None:
     plugin = await plugins({"a": True, "b": True}, prefers=["a"])

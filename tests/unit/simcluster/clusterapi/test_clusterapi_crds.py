@@ -111,7 +111,7 @@ def test_only_kinds_with_devices_have_more_fields(shipped: dict[str, Any]) -> No
         ("vspheremachinetemplates", "spec.template.spec"),
     ],
 )
-def test_every_way_to_ask_for_devices_is_kept(
+def test_every_way_to_request_devices_is_kept(
     shipped: dict[str, Any], plural: str, spec: str
 ) -> None:
     crd = shipped[f"{plural}.{PROVIDER}"]
@@ -137,7 +137,7 @@ def test_every_way_to_ask_for_devices_is_kept(
 
 
 @pytest.mark.parametrize("plural", ["vspheremachines", "vspherevms"])
-def test_what_became_of_devices_is_told_as_the_reservation_tells_it(
+def test_the_status_of_devices_is_that_of_the_reservation(
     shipped: dict[str, Any], plural: str
 ) -> None:
     [reservation] = [one for one in crds() if one["spec"]["names"]["kind"] == "VSphereReservation"]

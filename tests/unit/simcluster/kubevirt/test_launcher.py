@@ -39,7 +39,7 @@ def test_one_address_is_taken_for_every_device() -> None:
     )
 
 
-def test_group_group_members_that_nobody_asked_for_stay_where_they_are() -> None:
+def test_group_members_that_were_not_requested_stay_where_they_are() -> None:
     assert paths({"PCI_RESOURCE_A_COM_X": f"{A},{B},"}, "a.com/x") == (f"{PCI}/{A}",)
 
 

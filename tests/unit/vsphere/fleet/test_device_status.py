@@ -60,7 +60,7 @@ def test_reserved_devices_are_reported_as_reserved() -> None:
     assert "'gold'" in found.message
 
 
-def test_what_is_attached_is_told_with_key_and_backing() -> None:
+def test_what_is_attached_is_reported_with_key_and_backing() -> None:
     found = devices_status(WANTED, RESERVED, vm(*ALL))
     assert (found.ready, found.reason, states(found)) == (True, "Attached", ["Attached"] * 3)
     assert [one.key for one in found.devices] == [13002, 13000, 13001]
@@ -78,7 +78,7 @@ def test_a_machine_that_lost_a_device_is_not_ready() -> None:
     assert "10de:1eb8 labelled 'gold'" in found.message
 
 
-def test_a_refusal_and_a_fault_are_told_in_their_words() -> None:
+def test_a_refusal_and_a_fault_are_reported_in_their_words() -> None:
     refused = devices_status(WANTED, None, None, refusal=REFUSAL)
     assert (refused.reason, states(refused)) == ("NoRoom", ["Refused"] * 3)
     assert refused.message == REFUSAL.words == refused.devices[0].message
@@ -95,7 +95,7 @@ def test_what_is_attached_and_cannot_be_had_is_not_ready() -> None:
     assert states(found) == ["Attached"] * 3
 
 
-def test_more_than_asked_for_is_told() -> None:
+def test_more_than_requested_is_reported() -> None:
     found = devices_status(Requested((PLAIN,)), RESERVED, vm(*ALL, on=True))
     assert found.ready
     assert "2 attached that the Machine does not request" in found.message

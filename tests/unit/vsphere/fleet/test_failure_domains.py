@@ -74,7 +74,7 @@ def test_without_one_the_spec_counts(
     assert domain_of(vm(**spec), caches) == domain
 
 
-def test_vcenter_is_asked_for_the_cluster_of_a_pool_only_where_nothing_else_tells_it() -> None:
+def test_the_cluster_of_a_pool_is_read_only_where_it_is_not_known() -> None:
     team = vm(datacenter="*", resource_pool="team")
     assert pool_of(team, Domain()) == Place(datacenter="*", resource_pool="team")
     assert pool_of(team, Domain(cluster="C1")) is None

@@ -39,7 +39,7 @@ def states(reservation: Any) -> list[str]:
     return [one.state for one in reservation.status.devices]
 
 
-async def test_the_devices_of_a_machine_from_its_wish_to_its_end(site: Any, vcenter: Any) -> None:
+async def test_the_devices_of_a_machine_from_its_spec_to_its_end(site: Any, vcenter: Any) -> None:
     await site.vcenter(vcenter)
     found = await site.lead(alongside=True)
     await site.followed(found, vcenter)
@@ -103,7 +103,7 @@ async def test_eight_machines_for_four_cards_and_a_reason_for_each_of_the_others
     assert all("10de:1eb8" in said(vm) for vm in refused)
 
 
-async def test_who_waits_gets_what_another_machine_no_longer_asks_for(
+async def test_who_waits_gets_what_another_machine_no_longer_requests(
     site: Any, start_vcenter: Callable[..., Any]
 ) -> None:
     vcenter = start_vcenter({"DC0_C0_H0": [card("0000:03:00.0", "gold"), card("0000:04:00.0")]})
@@ -119,7 +119,7 @@ async def test_who_waits_gets_what_another_machine_no_longer_asks_for(
     await site.until(capv.VSPHERE_VMS, "two", devices_are("False", "Reserved"))
 
 
-async def test_what_nobody_has_is_refused_at_once_and_told_on_the_machine_too(
+async def test_an_unknown_device_is_refused_at_once_and_reported_on_the_machine_too(
     site: Any, vcenter: Any
 ) -> None:
     await site.vcenter(vcenter)

@@ -154,7 +154,7 @@ async def test_a_cluster_of_capv_is_enough_to_know_its_vcenter(site: Any, vcente
     await site.until_all(VSphereHost, lambda hosts: {one.spec.vcenter for one in hosts} == {"main"})
 
 
-async def test_what_is_no_server_or_named_twice_is_told(site: Any, vcenter: Any) -> None:
+async def test_what_is_no_server_or_named_twice_is_reported(site: Any, vcenter: Any) -> None:
     await site.vcenter(vcenter)
     await site.vcenter(vcenter, "second")
     await site.vcenter(vcenter, "odd", server=":::")

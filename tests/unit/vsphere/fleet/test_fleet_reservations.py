@@ -279,7 +279,7 @@ class _Meanwhile:
         await self._client.delete(resource, *more, **options)
 
 
-async def test_nobody_is_refused_by_a_vcenter_that_is_connected_anew(
+async def test_no_machine_is_refused_by_a_vcenter_that_is_connected_again(
     site: Any, vcenter: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reservations, "AGAIN_SECONDS", 600.0)  # nobody else takes it away

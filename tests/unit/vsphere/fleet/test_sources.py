@@ -52,7 +52,7 @@ def test_a_cluster_counts_only_where_no_object_names_the_server() -> None:
     assert found["other"].thumbprint == "AB"
 
 
-def test_nobody_takes_over_the_vcenter_of_an_older_cluster() -> None:
+def test_no_cluster_takes_over_the_vcenter_of_an_older_one() -> None:
     older = cluster("z", creation_timestamp="2025-01-01T00:00:00Z")
     newer = cluster("a", namespace="other", creation_timestamp="2025-06-01T00:00:00Z")
     found, _ = sources([], [newer, older])
@@ -89,7 +89,7 @@ def test_an_object_that_cannot_be_reached_still_stands_for_its_server() -> None:
         (IdentityReference(kind="Secret"), "identityRef"),
     ],
 )
-def test_a_cluster_with_another_identity_is_told_what_to_do(
+def test_a_cluster_with_another_identity_gets_a_remedy(
     identity: IdentityReference | None, words: str
 ) -> None:
     found, _ = sources([], [cluster("one", identity=identity)])

@@ -48,7 +48,7 @@ def test_a_group_that_is_not_there_or_has_other_parts_is_refused() -> None:
         assert caught.value.fault.type == fault
 
 
-def test_only_the_label_that_is_asked_for_is_named() -> None:
+def test_only_the_label_that_is_requested_is_named() -> None:
     gold = PassthroughRequest((T4,), "gold")
     backings = [one.backing for one in additions((PassthroughRequest((T4,)), gold), {}, ())]
     assert backings == [DynamicBacking((T4,)), DynamicBacking((T4,), "gold")]

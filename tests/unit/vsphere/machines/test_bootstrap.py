@@ -30,7 +30,7 @@ def told(devices: list[dict[str, Any]], *macs: str) -> Any:
     return json.loads(base64.b64decode(extra["guestinfo.metadata"]))
 
 
-def test_user_data_go_to_whoever_reads_them() -> None:
+def test_user_data_are_on_standard_output() -> None:
     cloud = user_data(secret(value="#cloud-config", format="cloud-config"))
     assert base64.b64decode(cloud["guestinfo.userdata"]) == b"#cloud-config"
     ignition = user_data(secret(value="{}", format="ignition"))
@@ -54,7 +54,7 @@ def test_a_guest_knows_its_name_and_its_only_card() -> None:
     assert found["network"]["ethernets"]["id0"]["dhcp4"]
 
 
-def test_several_cards_are_told_apart_by_their_addresses_once_they_have_some() -> None:
+def test_several_cards_are_distinguished_by_their_addresses_once_they_have_some() -> None:
     cards = [{"macAddr": f"00:50:56:00:00:0{at}", "ipAddrs": ["10.0.0.7/24"]} for at in range(2)]
     ethernets = told(cards)["network"]["ethernets"]
     assert ethernets["id1"]["match"] == {"macaddress": "00:50:56:00:00:01"}
@@ -75,7 +75,7 @@ def test_a_card_that_is_to_have_a_name_is_found_by_its_address() -> None:
     assert are_told_early([])
 
 
-def test_a_guest_is_told_all_that_is_said_of_a_card() -> None:
+def test_a_guest_gets_all_settings_of_a_card() -> None:
     said = {
         "dhcp4": True,
         "dhcp4Overrides": {"useDNS": False, "routeMetric": 7, "sendHostname": True, "useMTU": None},

@@ -126,7 +126,7 @@ async def test_an_answer_that_comes_after_a_newer_change_does_not_count(site: Si
     assert await site.host() == "h2"
 
 
-async def test_what_is_gone_is_not_there_and_what_is_made_anew_is_another(site: Site) -> None:
+async def test_what_is_gone_is_not_there_and_what_is_made_again_is_another(site: Site) -> None:
     first = await site.make()
     await site.shown("")
     await site.host()

@@ -20,7 +20,7 @@ def addresses(machine: Any) -> list[tuple[str, str]]:
     return [(one["type"], one["address"]) for one in machine.status.addresses]
 
 
-async def test_a_machine_is_not_ready_by_addresses_that_nobody_reaches(
+async def test_a_machine_is_not_ready_by_unreachable_addresses(
     works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
@@ -50,7 +50,7 @@ async def test_addresses_of_services_do_not_fill_the_status(
     assert addresses(machine) == [("ExternalIP", own), ("InternalDNS", "one")]
 
 
-async def test_no_more_addresses_are_told_than_a_status_may_have(
+async def test_no_more_addresses_are_reported_than_a_status_may_have(
     works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)

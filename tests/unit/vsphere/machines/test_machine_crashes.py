@@ -96,7 +96,7 @@ async def test_killed_while_a_machine_is_made(
 
 
 @pytest.mark.parametrize("order", MAKING)
-async def test_killed_while_a_task_is_at_work_of_which_nobody_knows(
+async def test_killed_while_an_unrecorded_task_is_at_work(
     works: Any, old: MemoryVCenter, order: str
 ) -> None:
     await begin(works, old)

@@ -134,7 +134,7 @@ async def test_old_hardware_is_upgraded_before_devices_are_attached(
     ]
 
 
-async def test_devices_of_the_template_count_and_stay_where_none_are_asked_for(
+async def test_devices_of_the_template_count_and_stay_where_none_are_requested(
     works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)
@@ -162,7 +162,7 @@ async def test_large_cards_get_address_space_unless_the_user_says_how_much(
     assert vcenter.vms()["two"]["extra"]["pciPassthru.64bitMMIOSizeGB"] == "512"
 
 
-async def test_the_guest_is_told_its_data_and_its_name(works: Any, vcenter: MemoryVCenter) -> None:
+async def test_the_guest_gets_its_data_and_its_name(works: Any, vcenter: MemoryVCenter) -> None:
     await works.cluster(vcenter)
     await works.machine("one")
     await works.lead()

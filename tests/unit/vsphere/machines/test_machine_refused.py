@@ -72,9 +72,7 @@ async def test_a_template_for_names_is_followed_or_refused(
     assert await works.names(capv.VSPHERE_VMS) == {"gpu-one"}
 
 
-async def test_a_label_that_says_nothing_of_a_vgpu_is_in_nobodys_way(
-    works: Any, vcenter: MemoryVCenter
-) -> None:
+async def test_a_label_without_a_vgpu_blocks_no_machine(works: Any, vcenter: MemoryVCenter) -> None:
     await works.cluster(vcenter)
     await works.machine("one", {"vGPUProfile": "grid_t4-8q", "customLabel": "lab-a"})
     await works.lead()

@@ -121,7 +121,7 @@ async def test_a_vm_that_is_known_is_not_searched_for(works: Any, vcenter: Memor
     assert vcenter.requests("FindByUuid") == searched
 
 
-async def test_a_ref_that_somebody_wrote_gives_nobody_the_vm_of_another(
+async def test_a_written_ref_gives_no_machine_the_vm_of_another(
     works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)

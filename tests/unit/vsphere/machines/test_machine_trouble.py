@@ -74,7 +74,7 @@ async def test_devices_that_cannot_be_understood_are_not_guessed(
     assert "one" not in vcenter.vms()
 
 
-async def test_the_one_too_many_waits_and_gets_what_is_given_back(
+async def test_the_one_too_many_waits_and_gets_what_is_released(
     works: Any, start_vcenter: Callable[..., MemoryVCenter]
 ) -> None:
     vcenter = start_vcenter({"DC0_C0_H1": TWO_HOSTS["DC0_C0_H1"]})
@@ -249,9 +249,7 @@ async def test_a_machine_that_loses_a_device_is_not_ready_and_not_mended(
     assert await works.names(RESERVATIONS) == {"one"}
 
 
-async def test_a_vm_that_somebody_deleted_is_not_made_again(
-    works: Any, vcenter: MemoryVCenter
-) -> None:
+async def test_a_vm_that_was_deleted_is_not_made_again(works: Any, vcenter: MemoryVCenter) -> None:
     await works.cluster(vcenter)
     await works.machine("one", T4)
     await works.lead()
@@ -292,7 +290,7 @@ def _told_of_its_deletion(vm: Any) -> bool:
     )
 
 
-async def test_a_bios_uuid_that_somebody_wrote_gives_nobody_the_vm_of_another(
+async def test_a_written_bios_uuid_gives_no_machine_the_vm_of_another(
     works: Any, vcenter: MemoryVCenter
 ) -> None:
     await works.cluster(vcenter)

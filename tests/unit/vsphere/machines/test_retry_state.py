@@ -20,7 +20,7 @@ def test_waits_grow_to_a_limit_and_differ_between_machines() -> None:
     assert other.failed(FAULT, 0.0, PACE, terminal=False) == 1.0
 
 
-def test_what_was_done_begins_the_count_anew() -> None:
+def test_what_was_done_begins_the_count_again() -> None:
     one = retries()
     one.failed(FAULT, 0.0, PACE, terminal=False)
     one.succeeded()
@@ -60,7 +60,7 @@ def test_an_inventory_that_changes_all_the_time_makes_no_loop() -> None:
     assert attempts < 70
 
 
-def test_a_new_wish_is_tried_at_once() -> None:
+def test_a_new_desired_state_is_tried_at_once() -> None:
     one = retries()
     one.rewritten((1, False))
     one.failed(FAULT, 0.0, PACE, terminal=True)
@@ -112,7 +112,7 @@ def test_a_doubted_host_is_tried_again_sooner_than_one_that_said_that_it_cannot(
     assert one.excluded == {"host-1": PACE.longest}
 
 
-def test_what_changed_before_a_host_was_told_to_start_it_is_no_reason_to_try_again() -> None:
+def test_a_change_before_the_start_on_a_host_is_no_reason_to_try_again() -> None:
     one = retries()
     one.order("host-1")
     one.changed(frozenset({"host-1"}), 1.0, PACE)

@@ -132,7 +132,7 @@ def test_devices_of_whole_machines() -> None:
     ]
 
 
-def test_a_gpu_that_nobody_can_have_whole_yet_shows_and_the_console_does_not() -> None:
+def test_a_gpu_that_cannot_be_claimed_yet_shows_and_the_console_does_not() -> None:
     shown = host(
         facts(
             **{
@@ -187,7 +187,7 @@ def test_a_board_has_the_profiles_of_its_own_kind() -> None:
     assert not shown.shared_direct
 
 
-def test_a_vm_that_nobody_may_read_uses_its_board_all_the_same() -> None:
+def test_a_vm_that_may_not_be_read_uses_its_board_all_the_same() -> None:
     (gpu,) = host(facts(**{"config.graphicsInfo": [card(GPU, ["vm-1"])]})).shared_gpus
     assert gpu.users == (VgpuUser("vm-1", ""),)
 
@@ -211,7 +211,7 @@ def test_vgpus_on_several_boards_are_each_on_one() -> None:
         st.lists(st.sampled_from(["p", "q", "r"]), max_size=5),
     ),
 )
-def test_no_vgpu_is_lost_or_told_twice(
+def test_no_vgpu_is_lost_or_reported_twice(
     shared_gpus: list[list[str]], vgpus: dict[str, list[str]]
 ) -> None:
     shared = facts(

@@ -59,7 +59,7 @@ def names(seen: list[tuple[str, object, str, str]] = THERE[1:]) -> Names:
         ("group-v10", "group-v10"),
     ],
 )
-def test_wishes_that_mean_one_folder(desired: str, ref: str) -> None:
+def test_requests_that_mean_one_folder(desired: str, ref: str) -> None:
     assert names().find(vim.Folder, desired, called="folder", under="datacenter-1").ref == ref
 
 
@@ -147,12 +147,12 @@ def test_a_resource_pool_that_may_be_several_clusters_is_said() -> None:
 
 
 @pytest.mark.parametrize("desired", ["/nodes", "no", "vm/red", "", "/", "../vm", "a", "we/st"])
-def test_wishes_that_mean_none(desired: str) -> None:
+def test_requests_that_mean_none(desired: str) -> None:
     with pytest.raises(NotFoundInVCenterError, match="there is no folder"):
         names().find(vim.Folder, desired, called="folder", under="datacenter-1")
 
 
-def test_nobody_is_guessed_for() -> None:
+def test_an_ambiguous_name_is_not_guessed() -> None:
     with pytest.raises(NotFoundInVCenterError) as unclear:
         names().find(vim.Folder, "leaf", called="folder")
     assert "not unique" in str(unclear.value)
@@ -161,7 +161,7 @@ def test_nobody_is_guessed_for() -> None:
         names().find(vim.Folder, "vm", called="folder")
 
 
-def test_what_there_is_is_told_as_people_write_it_and_not_at_length() -> None:
+def test_existing_names_are_listed_as_people_write_them_and_not_at_length() -> None:
     with pytest.raises(NotFoundInVCenterError) as missing:
         names().find(vim.Datacenter, "north", called="datacenter")
     assert str(missing.value) == "there is no datacenter 'north'; there is /east, /we/st"

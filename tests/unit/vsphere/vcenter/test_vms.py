@@ -48,6 +48,6 @@ def test_what_is_on_no_card_of_the_vm_does_not() -> None:
     "local",
     ["fe80::1", "fe80::1%eth0", "169.254.1.2", "127.0.0.1", "::1", "0.0.0.0", "::", "ff02::1", "?"],
 )
-def test_what_nobody_else_reaches_does_not(local: str) -> None:
+def test_what_no_other_reaches_does_not(local: str) -> None:
     assert addresses(local, one=[local]) == ()
     assert addresses(local, one=[local, "10.0.0.7"]) == ("10.0.0.7",)

@@ -196,7 +196,7 @@ async def test_a_webhook_that_takes_too_long(kube: Any, hooks: Any) -> None:
     assert (await kube.post(kube.path("configmaps"), kube.configmap("x"))).status == 201
 
 
-async def test_nobody_listens(kube: Any, hooks: Any) -> None:
+async def test_there_is_no_listener(kube: Any, hooks: Any) -> None:
     config = {"url": "https://127.0.0.1:1/a/b/", "caBundle": hooks.config("/")["caBundle"]}
     await kube.configure("validating", kube.webhook("/h", clientConfig=config))
     reply = await kube.post(kube.path("configmaps"), kube.configmap("x"))

@@ -71,7 +71,7 @@ async def test_those_before_are_asked_again_if_they_want(
     assert [call.path for call in hooks.calls] == ["/a", "/b", "/c", "/a"]
 
 
-async def test_nobody_is_asked_a_third_time(kube: Any, hooks: Any, answers: Any) -> None:
+async def test_there_is_no_third_request(kube: Any, hooks: Any, answers: Any) -> None:
     again = {"reinvocationPolicy": "IfNeeded"}
     await kube.configure("mutating", kube.webhook("/a", **again), kube.webhook("/b", **again))
     for letter in "ab":
@@ -253,7 +253,7 @@ async def test_an_update_that_a_webhook_undoes_changes_nothing(
     assert reply.body["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
 
 
-async def test_a_patch_is_done_anew_when_the_webhook_itself_changes_the_object(
+async def test_a_patch_is_done_again_when_the_webhook_itself_changes_the_object(
     kube: Any, hooks: Any, answers: Any
 ) -> None:
     await kube.configure("mutating", kube.webhook("/h", rule=UPDATES))

@@ -143,7 +143,7 @@ async def test_groups_and_stars_are_understood(kube: Any) -> None:
     assert (await kube.acting("someone").get("/api/v1/nodes")).status == 403
 
 
-async def test_nobody_gives_what_they_have_not(kube: Any) -> None:
+async def test_no_user_grants_rights_that_they_lack(kube: Any) -> None:
     await allow(
         kube,
         "manager",
@@ -298,13 +298,13 @@ async def test_a_token_lasts_ten_minutes_at_least(kube: Any, spec: Any, code: in
     assert (await kube.post(accounts.path("none", "token"), request)).status in (404, 422)
 
 
-async def test_a_bad_token_is_nobody(kube: Any) -> None:
+async def test_a_bad_token_has_no_user(kube: Any) -> None:
     stranger = kube.acting(token="not-a-token")
 
     assert (await stranger.get("/api/v1/nodes")).refusal == (401, "Unauthorized", "Unauthorized")
 
 
-async def test_whoever_has_no_token_is_anonymous(kube: Any) -> None:
+async def test_a_client_without_a_token_is_anonymous(kube: Any) -> None:
     anonymous = kube.acting()
     del anonymous.headers["Authorization"]
 

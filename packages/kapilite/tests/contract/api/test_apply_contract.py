@@ -60,7 +60,7 @@ async def test_another_value_is_a_conflict_that_names_the_manager(kube: Any, giz
     assert (await kube.get(gizmos.path("x"))).ok["spec"]["size"] == "large"
 
 
-async def test_several_conflicts_are_told_by_manager(kube: Any, gizmos: Any) -> None:
+async def test_several_conflicts_are_reported_by_manager(kube: Any, gizmos: Any) -> None:
     await kube.apply(gizmos, gizmos.new("x", spec={"size": "large", "replicas": 1}), "one")
     change = {"spec": {"note": "hello"}}
     (await kube.patch(gizmos.path("x"), change, fieldManager="writer")).ok

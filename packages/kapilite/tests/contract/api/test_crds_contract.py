@@ -188,7 +188,7 @@ async def test_a_schema_refuses(
     assert any(all(map(str.startswith, cause, expected)) for cause in causes), causes
 
 
-async def test_all_faults_are_told_at_once(kube: Any, gizmos: Any) -> None:
+async def test_all_faults_are_reported_at_once(kube: Any, gizmos: Any) -> None:
     causes = await refused(kube, gizmos, {"size": "huge", "replicas": 99, "flag": "no"})
 
     assert [field for field, _, _ in causes] == ["spec.flag", "spec.replicas", "spec.size"]
@@ -371,7 +371,7 @@ async def test_rules_in_cel_hold(kube: Any, crd: Any) -> None:
     assert "compilation failed" in refusal.refusal[2]
 
 
-async def test_unknown_fields_are_told_on_demand(kube: Any, gizmos: Any) -> None:
+async def test_unknown_fields_are_reported_on_demand(kube: Any, gizmos: Any) -> None:
     kube.needs(25, "fieldValidation")
     body = gizmos.new("x", spec={"typo": 1})
 

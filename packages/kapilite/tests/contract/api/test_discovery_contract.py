@@ -290,7 +290,7 @@ async def test_the_third_openapi_has_a_document_per_version(kube: Any, gizmos: A
     assert schema["properties"]["spec"]["properties"]["size"]["default"] == "small"
 
 
-async def test_the_version_can_be_asked_for(kube: Any) -> None:
+async def test_the_version_can_be_requested(kube: Any) -> None:
     found = (await kube.get("/version")).ok
 
     assert found["major"] == "1"

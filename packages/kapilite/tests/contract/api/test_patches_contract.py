@@ -133,7 +133,9 @@ async def test_a_strategic_merge_replaces_on_demand(kube: Any, deployment: str) 
     }
 
 
-async def test_a_strategic_merge_orders_a_list_as_told(kube: Any, deployment: str) -> None:
+async def test_a_strategic_merge_orders_a_list_as_the_patch_says(
+    kube: Any, deployment: str
+) -> None:
     change = pod(**{"$setElementOrder/containers": [{"name": "side"}, {"name": "main"}]})
 
     merged = (await kube.patch(deployment, change, "strategic")).ok

@@ -301,7 +301,7 @@ async def test_a_binding_must_be_one(kube: Any, change: Any) -> None:
     assert "nodeName" not in (await kube.get(path)).ok["spec"]
 
 
-async def test_a_generation_counts_changes_of_the_wish(kube: Any) -> None:
+async def test_a_generation_counts_changes_of_the_desired_state(kube: Any) -> None:
     await make(kube, "deployments", spec=WORKLOAD)
     path = kube.of("deployments").path("x")
 

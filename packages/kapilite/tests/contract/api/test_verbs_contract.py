@@ -191,7 +191,7 @@ async def test_a_name_is_taken_once(kube: Any, thing: Any) -> None:
     assert refusal == (409, "AlreadyExists", text)
 
 
-async def test_a_name_can_begin_with_what_one_asks_for(kube: Any, thing: Any) -> None:
+async def test_a_name_can_begin_with_what_one_requests(kube: Any, thing: Any) -> None:
     resource, obj = thing
     wish = {"generateName": f"{kube.name()}-"}
 

@@ -60,7 +60,7 @@ async def test_pages_follow_each_other(kube: Any, five: Any) -> None:
     assert "remainingItemCount" not in third["metadata"]
 
 
-async def test_with_a_selector_nobody_counts_the_rest(kube: Any, five: Any) -> None:
+async def test_with_a_selector_the_rest_is_not_counted(kube: Any, five: Any) -> None:
     page = (await kube.get(five.path(), limit="1", labelSelector="parity=even")).ok
 
     assert names(page) == ["x0"]

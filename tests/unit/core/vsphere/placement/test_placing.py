@@ -120,7 +120,7 @@ def test_a_board_that_carries_vgpus_of_the_size_is_filled_first() -> None:
     assert placed(hosts, Q16).host == "host-a"
 
 
-def test_labelled_devices_are_left_to_those_who_ask_for_the_label() -> None:
+def test_labelled_devices_are_left_to_those_who_request_the_label() -> None:
     hosts = [cards("a", "gold"), cards("b", "gold", ""), cards("c", "", "", "", "")]
     assert placed(hosts, CARD, CARD).host == "host-c"
     assert placed(hosts[:2], CARD).allocations[0].devices == ("0000:01:00.0",)
@@ -181,7 +181,7 @@ def test_a_group_is_given_with_all_of_its_parts_or_not_at_all() -> None:
     )
 
 
-def test_sub_ids_are_looked_at_and_what_is_not_told_may_be_right() -> None:
+def test_sub_ids_count_and_missing_ones_may_be_right() -> None:
     there = PciIds(*T4[:2], 0x10DE, 0x12A2)
     host = cards("a", "", ids=there)
     assert placed([host], PassthroughRequest((there._replace(revision=0xA1),)))
@@ -320,7 +320,7 @@ def test_it_is_said_when_the_size_of_others_is_in_the_way() -> None:
         assert "one size" not in refused(hosts, requested_item).words
 
 
-def test_what_no_host_could_ever_have_is_told_apart() -> None:
+def test_what_no_host_could_ever_have_is_reported_as_that() -> None:
     hosts = [cards("a", "", ""), cards("b", "", "", "")]
     found = refused(hosts, *[CARD] * 4)
     assert isinstance(found, HostsTooSmall)

@@ -297,7 +297,7 @@ def test_as_many_machines_fit_as_can_be_put_together(host, requested) -> None:
 
 
 @given(hosts(), st.lists(DEVICES, min_size=1, max_size=4))
-def test_no_label_is_taken_by_who_did_not_ask_for_it_unless_it_must_be(host, devices) -> None:
+def test_no_label_is_taken_by_who_did_not_request_it_unless_it_must_be(host, devices) -> None:
     found = choose_host([host], Requested(tuple(devices)), ())
     if not isinstance(found, Reservation):
         return

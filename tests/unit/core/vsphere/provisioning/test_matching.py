@@ -93,7 +93,7 @@ def test_no_device_serves_two_items_and_as_many_are_served_as_can_be(requested, 
     assert sorted(keys + [one.key for one in found.surplus]) == sorted(one.key for one in attached)
 
 
-def test_equal_cards_are_told_apart_by_their_labels() -> None:
+def test_equal_cards_are_distinguished_by_their_labels() -> None:
     requested = Requested((PassthroughRequest((T4,), "lab-a"), PassthroughRequest((T4,), "lab-b")))
     a, b = Attached(1, DynamicBacking((T4,), "lab-a")), Attached(2, DynamicBacking((T4,), "lab-b"))
     assert match(requested, [b, a]).allocations == (a, b)
@@ -124,13 +124,13 @@ def test_an_item_that_has_a_choice_leaves_others_theirs() -> None:
     assert match(Requested((either, t4)), [a, b, gold]).allocations == (b, a)
 
 
-def test_a_device_that_could_be_something_else_is_not_what_was_asked_for() -> None:
+def test_a_device_that_could_be_something_else_is_not_what_was_requested() -> None:
     either, one = Attached(1, DynamicBacking((T4, A40))), Attached(2, DynamicBacking((T4,)))
     assert match(Requested((PassthroughRequest((T4,)),)), [either]).surplus == (either,)
     assert match(Requested((PassthroughRequest((T4, A40)),)), [one]).missing == ()
 
 
-def test_subsystem_and_revision_are_part_of_what_is_asked_for() -> None:
+def test_subsystem_and_revision_are_part_of_what_is_requested() -> None:
     exact = PciIds(*T4[:2], 0x10DE, 0x12A2, 0xA1)
     one, any_ = Attached(1, DynamicBacking((exact,))), Attached(2, DynamicBacking((T4,)))
     assert match(Requested((PassthroughRequest((exact,)),)), [any_, one]).allocations == (one,)
@@ -138,7 +138,7 @@ def test_subsystem_and_revision_are_part_of_what_is_asked_for() -> None:
     assert match(Requested((PassthroughRequest((T4,)),)), [one]).allocations == (one,)
 
 
-def test_a_fixed_device_is_nobodys() -> None:
+def test_a_fixed_device_has_no_holder() -> None:
     fixed = Attached(1, FixedBacking("0000:3b:00.0"))
     found = match(Requested((PassthroughRequest((T4,)),)), [fixed])
     assert found.missing
@@ -152,7 +152,7 @@ def test_a_part_of_a_group_serves_no_single_item() -> None:
     assert match(Requested((GroupRequest("pair"),)), [part]).allocations == (part,)
 
 
-def test_what_is_left_of_a_group_serves_nobody() -> None:
+def test_a_part_of_a_group_serves_no_machine() -> None:
     requested = Requested((GroupRequest("pair"),))
     whole = [Attached(key, VgpuBacking("grid_t4-8q"), group=1, group_name="pair") for key in (1, 2)]
     hosts = [
@@ -168,7 +168,7 @@ def test_what_is_left_of_a_group_serves_nobody() -> None:
     assert (lost.missing, lost.surplus) == (requested.devices, (whole[0],))
 
 
-def test_a_group_whose_name_is_not_told_is_the_one_that_was_asked_for() -> None:
+def test_a_group_without_a_reported_name_is_the_requested_one() -> None:
     parts = [Attached(key, VgpuBacking("grid_t4-8q"), group=1) for key in (1, 2)]
     found = match(Requested((GroupRequest("pair"),)), parts)
     assert found.allocations == (parts[0],)

@@ -30,7 +30,7 @@ def test_nothing_is_set_for_what_has_no_memory_of_its_own() -> None:
     assert extra_config([0, -3], PLAIN, {}) == {}
 
 
-def test_peers_may_reach_each_other_where_that_is_asked_for() -> None:
+def test_peers_may_reach_each_other_where_that_is_requested() -> None:
     requested = Requested(PLAIN.devices, peer_to_peer=True)
     assert extra_config([0], requested, {}) == {
         "pciPassthru.allowP2P": "TRUE",

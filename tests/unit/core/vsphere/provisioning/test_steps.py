@@ -139,14 +139,14 @@ def test_all_that_is_missing_is_attached_in_one_request() -> None:
     assert step(replace(OFF, devices=(HAS_PROFILE,))) == Reconfigure((CARD,))
 
 
-def test_devices_that_nobody_asked_for_are_taken_away() -> None:
+def test_devices_that_were_not_requested_are_taken_away() -> None:
     fixed = Attached(13002, FixedBacking("0000:3b:00.0"))
     second = Attached(13003, VgpuBacking("grid_t4-8q"))
     assert step(replace(OFF, devices=(HAS_CARD, fixed))) == Reconfigure((PROFILE,), (fixed,))
     assert step(replace(OFF, devices=(HAS_CARD, HAS_PROFILE, second))) == Reconfigure((), (second,))
 
 
-def test_a_machine_that_asks_for_no_devices_keeps_those_of_its_template() -> None:
+def test_a_machine_that_requests_no_devices_keeps_those_of_its_template() -> None:
     has = replace(OFF, devices=(HAS_CARD,))
     assert step(replace(has, memory_locked=False), DesiredVm()) == Reconfigure()
     assert step(has, DesiredVm()) == PowerOn()
@@ -184,7 +184,7 @@ def test_a_machine_that_lost_a_device_is_not_mended_while_it_is_on(
     assert step(replace(lost, on=False)) == Reconfigure((CARD,))
 
 
-def test_a_machine_is_switched_off_at_once_if_that_is_wished() -> None:
+def test_a_machine_is_switched_off_at_once_if_its_spec_says_so() -> None:
     assert step(ON, GONE) == PowerOff()
 
 
@@ -202,7 +202,7 @@ def test_only_one_of_the_soft_ways_ends_the_patience() -> None:
     assert step(ON, replace(GONE, power_off=PowerOffMode.SOFT), **late) == AwaitGuestShutdown()
 
 
-def test_devices_are_let_go_after_the_vm_and_the_object_last() -> None:
+def test_devices_are_released_after_the_vm_and_the_object_last() -> None:
     assert step(OFF, GONE) == Destroy()
     assert step(None, GONE) == ReleaseReservation()
     assert step(None, GONE, reservation=None) == RemoveFinalizer()
@@ -217,7 +217,7 @@ def test_a_clone_of_a_deleted_machine_is_given_up_or_waited_for() -> None:
     assert step(None, GONE, made=True, ordered=True) == ReleaseReservation()
 
 
-def test_a_guest_is_told_its_network_cards_before_it_is_switched_on_and_once() -> None:
+def test_a_guest_gets_its_network_settings_once_before_it_is_switched_on() -> None:
     desired = replace(WISH, metadata_set=True)
     assert step(OFF, desired) == SetGuestMetadata()
     assert step(OFF, desired, metadata_set=True) == PowerOn()

@@ -68,7 +68,7 @@ def paths(problems: tuple[Problem, ...]) -> list[str]:
         ({"deviceId": 1, "vendorId": 65534}, PassthroughRequest((PciIds(65534, 1),))),
     ],
 )
-def test_what_an_item_asks_for(item: Any, requested_item: Any) -> None:
+def test_what_an_item_requests(item: Any, requested_item: Any) -> None:
     assert read([item]) == (Requested((requested_item,)), ())
 
 
@@ -213,7 +213,7 @@ def test_any_json_is_read(items: Any, plain: Any, shared: Any, peers: Any) -> No
 
 
 @given(st.lists(JSON, max_size=3), st.lists(JSON, max_size=3))
-def test_the_released_form_asks_for_the_same(plain: Any, shared: Any) -> None:
+def test_the_released_form_requests_the_same(plain: Any, shared: Any) -> None:
     spec = {"pcidevices": plain, "vgpudevices": shared}
     items = released(spec)
     if items is not None:

@@ -35,7 +35,7 @@ def test_what_is_no_quantity_is_named(value: Any) -> None:
 
 
 @given(st.integers(1, 2**60))
-def test_no_machine_is_kept_less_than_it_asks_for(count: int) -> None:
+def test_no_machine_is_kept_less_than_it_requests(count: int) -> None:
     cpu, memory = resource_allocations({"requests": {"cpu": count, "memory": str(count)}})
     assert cpu.reservation is not None
     assert memory.reservation is not None

@@ -47,7 +47,7 @@ def test_what_says_nothing_is_not_missed(empty: Any) -> None:
     assert not_carried_out({"tagIDs": empty, "network": {"devices": [{"soon": empty}]}}) == ()
 
 
-def test_what_nobody_knows_yet_is_not_passed_over() -> None:
+def test_what_is_unknown_yet_is_not_passed_over() -> None:
     spec = {"soon": 1, "network": {"soon": 1, "devices": [{}, {"soon": 1}]}}
     assert not_carried_out(spec) == (
         "spec.soon",

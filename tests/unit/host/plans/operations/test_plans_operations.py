@@ -141,7 +141,7 @@ async def test_what_has_another_name_or_number_now_is_another_device(tmp_path: P
         assert (await operation_of(step).state(hardware, step)).state is state
 
 
-async def test_a_type_that_is_not_known_yet_is_told_by_its_profile(tmp_path: Path) -> None:
+async def test_a_type_that_is_not_known_yet_is_reported_by_its_profile(tmp_path: Path) -> None:
     hardware = hardware_of(build(parse_spec("l40s"), "node1"), tmp_path)
     vgpu = scan(hardware.host).vgpus[0]
     made, other = vgpu.creatable[:2]
