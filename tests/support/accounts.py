@@ -153,7 +153,7 @@ def _here(obj: Object, port: int) -> Object:
 
 
 def account(name: str) -> Object:
-    """Somebody who is no part of Laneway."""
+    """A user who is no part of Laneway."""
     metadata = {"name": name, "namespace": "default"}
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
 
@@ -176,7 +176,7 @@ def secret_path() -> str:
 
 
 async def may(client: Client, question: Object) -> bool:
-    """Whether whoever asks has a right, by the word of the server."""
+    """Whether the requester has a right, by the word of the server."""
     body = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",

@@ -55,7 +55,7 @@ class Administrator:
         return self.call(path, "PATCH", obj, "application/apply-patch+yaml")
 
     def until(self, path: str) -> Any:
-        """Ask until there is something; what the server does by itself it announces to nobody."""
+        """Ask until there is something; what the server does by itself it announces nowhere."""
         deadline = time.monotonic() + SECONDS
         while (found := self.call(path)) is None:
             assert time.monotonic() < deadline, path

@@ -48,7 +48,7 @@ class Faults:
     kill: int = 0
     killed: asyncio.Event = dataclasses.field(default_factory=asyncio.Event)
     begun: set[str] = dataclasses.field(default_factory=set)
-    """Objects that were told of an attempt, and of no outcome yet."""
+    """Objects that report an attempt, and of no outcome yet."""
 
     def calm(self) -> None:
         self.request = self.write = self.kill = 0
@@ -71,9 +71,9 @@ class Machine:
         self.dead = threading.Event()
         self.loop = asyncio.get_running_loop()
         self.allowed: set[str] = set()
-        """Functions where a user has requested a change since somebody else made a vGPU."""
+        """Functions where a user has requested a change since a vGPU was made without Laneway."""
         self.may_disable = True
-        """Whether a user has requested it since somebody else enabled the GPU."""
+        """Whether a user has requested it since the GPU was enabled without Laneway."""
         self.wrong: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -116,7 +116,7 @@ class Machine:
         return done
 
     def foreign(self, function: str, profile: str) -> None:
-        """Somebody else makes a vGPU, or removes the one that is there."""
+        """A vGPU is made or removed without Laneway."""
         vgpu = next((v for v in scan(self.host).vgpus if str(v.address) == function), None)
         if vgpu is None:
             return
@@ -260,7 +260,7 @@ class Story:
             await self.client.patch(resource, name, {"spec": {"enabled": on}})
 
     async def _manage(self, on: bool) -> None:
-        """Somebody else switches the GPU."""
+        """The GPU is switched without Laneway."""
         functions = scan(self.machine.host).functions
         if str(self.address) not in {str(f.address) for f in functions}:
             return

@@ -50,6 +50,6 @@ def contents(fill: Callable[[Client], Awaitable[None]]) -> bytes:
         finally:
             await server.stop()
 
-    # In a thread: whoever asks may be in an event loop.
+    # In a thread: the caller may be in an event loop.
     with ThreadPoolExecutor() as thread:
         return thread.submit(asyncio.run, make()).result()

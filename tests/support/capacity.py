@@ -63,8 +63,8 @@ def as_many_fit(gpu: Any, story: Story, *, mixed: bool) -> None:
         assert {name for name, count in fits.items() if count} == {
             kind.name for one in _free(gpu) for kind in one.creatable
         }
-        # A mediated device tells its place only once it is used: of gaps between such nobody
-        # knows, and fewer may fit than is said.
+        # A mediated device tells its place only once it is used: gaps between such are not known,
+        # and fewer may fit than is said.
         places = [one.configured.placement for one in gpu.functions() if one.configured]
         fewest = 0 if mixed and removed and None in places else fits[chosen]
         assert fewest <= _fill(gpu, chosen) <= fits[chosen], chosen

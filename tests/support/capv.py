@@ -33,7 +33,7 @@ HARDWARE = 17
 """The oldest version that whole devices need."""
 LOOK_SECONDS = 0.2
 TASK_SECONDS = 5.0
-"""So long the end of a task is waited for, which vCenter may have forgotten before it told it."""
+"""So long the end of a task is waited for, which vCenter may have forgotten by then."""
 
 
 class Capv:

@@ -52,7 +52,7 @@ def vf_addresses(count: int) -> list[PciAddress]:
 def scene(
     *, gpu: bool = False, total: int = 16, existing: int = 0, framework: str = "mdev"
 ) -> Scene:
-    """A healthy card that nobody uses; VFs are on the drivers that want them."""
+    """A healthy card that is not in use; VFs are on the drivers that want them."""
     driver, vf_driver = ("nvidia", "nvidia") if gpu else ("ice", "iavf")
     ids = ("10de", "25b6", "030200") if gpu else ("8086", "1592", "020000")
     vendor, device, class_code = ids

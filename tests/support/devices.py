@@ -19,7 +19,7 @@ def function(address: PciAddress, **facts: Any) -> PciFunction:
 
 
 def function_offer(address: PciAddress, /, **facts: Any) -> Offer:
-    """A whole card that may be handed out; in no group unless that is said."""
+    """A whole card that may be allocated; in no group by default."""
     known = {
         "resource": "acme.com/gpu",
         "id": str(address),
@@ -33,7 +33,7 @@ def function_offer(address: PciAddress, /, **facts: Any) -> Offer:
 
 
 def stick(port: str = "1-3", bus: int = 1, number: int = 4, **facts: Any) -> UsbDevice:
-    """A USB stick that can be told from others."""
+    """A USB stick that differs from others."""
     known = {
         "vendor": "0781",
         "product": "5583",

@@ -39,7 +39,7 @@ class Gpu:
         self.name = object_of(self.address)
 
     def mig(self, *words: str) -> None:
-        """Somebody changes instances by hand."""
+        """An administrator changes instances by hand."""
         call(self.host, SMI, "mig", "-i", self.address, *words)
 
     async def spots(self) -> list[tuple[str, int, int]]:

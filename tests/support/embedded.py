@@ -28,7 +28,7 @@ class Embedded:
     def _run(self) -> None:
         try:
             self._loop.run_until_complete(self._serve())
-        except BaseException as failure:  # noqa: BLE001 - told to whoever waits
+        except BaseException as failure:  # noqa: BLE001 - reported to the caller that waits
             self._failure = failure
         finally:
             self._loop.close()

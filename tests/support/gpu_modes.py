@@ -91,7 +91,7 @@ def configuration(address: str, **requested: int) -> dict[str, Any]:
 
 
 def claim(address: str) -> dict[str, Any]:
-    """Somebody's claim of a whole GPU."""
+    """A claim of a whole GPU."""
     return {
         "apiVersion": "devices.harvesterhci.io/v1beta1",
         "kind": "PCIDeviceClaim",

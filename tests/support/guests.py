@@ -31,7 +31,7 @@ SECONDS = 300.0
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = "are published"
-"""What an agent says once it has told all that it found."""
+"""What an agent says once it has published all that it found."""
 KUBELET = "/run/kubelet"
 """The folder of a guest's kubelet."""
 HOST = "10.0.2.2"
@@ -118,7 +118,7 @@ class Guest:
         return said.strip()
 
     async def write(self, path: str, data: str) -> None:
-        """Write an attribute, as somebody on the node does."""
+        """Write an attribute, as an administrator on the node does."""
         await self.run(f"printf %s {shlex.quote(data)} >{shlex.quote(path)}")
 
     async def until(self, condition: str) -> None:
@@ -138,13 +138,13 @@ class Guest:
         )
         async with asyncio.timeout(SECONDS):
             # A question from within would take time from the agent.
-            while self.agent_log.count(PUBLISHED) == lives:  # noqa: ASYNC110 - a file wakes nobody
+            while self.agent_log.count(PUBLISHED) == lives:  # noqa: ASYNC110 - a file has no events
                 await asyncio.sleep(0.1)
 
     async def hold(self, device: str) -> str:
         """Have a process open a mediated device, or a PCI device, by VFIO; its process id.
 
-        It lets go when it is killed.
+        It releases it when it is killed.
         """
         return await self.run(
             f"home=$(echo /sys/bus/*/devices/{device})\n"

@@ -33,7 +33,7 @@ class Kubectl:
         self._user = user
 
     def as_(self, user: str) -> Kubectl:
-        """Somebody else."""
+        """Another user."""
         return Kubectl(self._kubeconfig, user)
 
     async def run(self, *arguments: str, stdin: str = "") -> Done:
@@ -52,7 +52,7 @@ class Kubectl:
         return Done(process.returncode, out.decode(), err.decode())
 
     async def ok(self, *arguments: str, stdin: str = "") -> str:
-        """What a command that succeeds prints; nobody warns."""
+        """What a command that succeeds prints, without warnings."""
         done = await self.run(*arguments, stdin=stdin)
         assert (done.status, done.err) == (0, ""), done
         return done.out

@@ -94,7 +94,7 @@ def hold(host: Any, vf: str) -> Any:
 
 
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have agents look again at once for what tells nobody that it changed."""
+    """Have agents look again at once for what has no event."""
     monkeypatch.setattr(acting, "RETRY_SECONDS", 0.05)
     monkeypatch.setattr(stage_writer, "RETRY_SECONDS", 0.05)
     monkeypatch.setattr(controller, "SUM_SECONDS", 0.01)

@@ -42,7 +42,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 class Holder(Protocol):
-    """Somebody who has a device open."""
+    """A process that has a device open."""
 
     pid: int
 

@@ -35,7 +35,7 @@ def await_late_drivers() -> None:
 
 
 async def in_thread(write: Callable[[str, str], None], path: str, data: str) -> None:
-    """Make a write that may block; nobody waits for its thread when the test is over."""
+    """Make a write that may block; its thread is not waited for when the test is over."""
     loop = asyncio.get_running_loop()
     written: asyncio.Future[None] = loop.create_future()
 

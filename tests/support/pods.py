@@ -1,6 +1,6 @@
 """A cluster on which nothing of Laneway's is installed yet, and what runs there once it is.
 
-Whatever Kubernetes itself would do with what somebody installs is done here: the pods of Laneway's
+Whatever Kubernetes itself would do with what a user installs is done here: the pods of Laneway's
 DaemonSet and Deployments run, with tokens of their accounts, on simulated nodes; they start again
 with another image, and end with their objects. All else is for the typed commands to do.
 """
@@ -76,7 +76,7 @@ class Pods:
     def _run(self) -> None:
         try:
             self._loop.run_until_complete(self._main())
-        except BaseException as failure:  # noqa: BLE001 - told to whoever waits
+        except BaseException as failure:  # noqa: BLE001 - reported to the caller that waits
             self._failure = failure
         finally:
             self._loop.close()

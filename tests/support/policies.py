@@ -2,7 +2,7 @@
 
 Neither our server nor the real one of the tier has such policies. What a cluster would do with them
 is done here: types are checked with what Kubernetes declares, then the variables are worked out in
-their order, and what a validation says of a request is told.
+their order, and what a validation says of a request is reported.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def configure(client: Client, port: int) -> None:
-    """The Service, and configurations as the chart has them, which trust nobody yet."""
+    """The Service, and configurations as the chart has them, which trust no authority yet."""
     service: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Service",

@@ -43,7 +43,7 @@ MUTATION, VALIDATION = "/v1/webhook/mutation", "/v1/webhook/validation"
 GROUP = "devices.harvesterhci.io"
 USER = {"username": "anna", "uid": "1", "groups": ["people"], "extra": {"scopes": ["a"]}}
 SILENT = ClusterConfig(Cluster("http://127.0.0.1:1"))
-"""A cluster that nobody answers for."""
+"""A cluster without a server."""
 
 
 class KnownCaches:
@@ -93,7 +93,7 @@ class WebhookInThread:
     def _run(self) -> None:
         try:
             self._loop.run_until_complete(self._serve())
-        except BaseException as failure:  # noqa: BLE001 - told to whoever waits
+        except BaseException as failure:  # noqa: BLE001 - reported to the caller that waits
             self._failure = failure
         finally:
             self._loop.close()

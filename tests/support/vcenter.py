@@ -1,7 +1,7 @@
 """The vCenter simulator of `tests/vcenter_sim`: built when needed, started on free loopback ports.
 
 It needs Go and Debian's govmomi library; without them `program` raises `NoSimulatorError`, whose
-text says what is missing. What a `Simulator` is told to do wrong, and what it tells of the truth,
+text says what is missing. What a `Simulator` is to do wrong, and what it reports of its state,
 goes through a control endpoint of its own, which nothing that goes wrong on purpose concerns.
 """
 
@@ -214,7 +214,8 @@ class Simulator:
     ) -> None:
         """Tasks of the method stay running until released; names are patterns.
 
-        `after`: carried out at once, only the end is not told. `queued`: they do not even begin.
+        `after`: carried out at once, only the end is not reported. `queued`: they do not even
+        begin.
         """
         self._call("pace", method=method, vm=vm, hold=True, after=after, queued=queued)
 
@@ -273,7 +274,7 @@ class Simulator:
         self._call("calm")
 
     def expire_sessions(self) -> None:
-        """Whoever is logged in is so no longer: NotAuthenticated."""
+        """All sessions end: NotAuthenticated."""
         self._call("expire")
 
     def cut_connections(self) -> None:
@@ -316,7 +317,7 @@ class Simulator:
         self._call("cluster", name=name, drs=drs)
 
     def unreadable(self, vm: str, unreadable: bool = True) -> None:
-        """The files of a VM, which goes on as it was, cannot be read: no configuration is told."""
+        """The files of a VM, which goes on, cannot be read: no configuration is reported."""
         self._call("unreadable", vm=vm, unreadable=unreadable)
 
     def guests(
@@ -329,7 +330,7 @@ class Simulator:
     ) -> None:
         """Whether VMs get an address, how many ms after power-on; whether they obey a shutdown.
 
-        `others`: what they tell beside it as soon as they are on, by the MAC address of an
+        `others`: what they report in addition as soon as they are on, by the MAC address of an
         interface of the guest; an empty one is that of the VM's own card. Guests that are on and
         have no address yet tell what is said here, too.
         """

@@ -239,7 +239,7 @@ class Site:
                 await asyncio.sleep(0.02)
 
     async def rest(self, found: Vsphere) -> None:
-        """Wait until nobody has anything to do."""
+        """Wait until nothing is left to do."""
         async with asyncio.timeout(SECONDS):
             for part in found.parts:
                 part.ask(part.everything())

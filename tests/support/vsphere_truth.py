@@ -125,7 +125,7 @@ class Truth:
         return True
 
     def _parts(self, host: str, item: Item) -> list[tuple[str, str]]:
-        """The devices that an item is, by name and label; some that nobody has: not offered."""
+        """The devices that an item is, by name and label; some that are free: not offered."""
         if (group := item.get("deviceGroupName")) is not None:
             parts = [one["parts"] for one in self._offered.get(host, ()) if one["name"] == group]
             return [(part["name"], "") for part in parts[0]] if parts else [(group, "")]

@@ -283,9 +283,9 @@ class Works:
                 await asyncio.sleep(0.05)
 
     async def at_rest(self, simulator: Simulator) -> None:
-        """Wait until vCenter has carried out all that it was told."""
+        """Wait until vCenter has carried out all orders."""
         async with asyncio.timeout(SECONDS):
-            while {one["state"] for one in simulator.tasks()} & {  # noqa: ASYNC110 - nobody tells
+            while {one["state"] for one in simulator.tasks()} & {  # noqa: ASYNC110 - there is no event
                 "queued",
                 "running",
             }:

@@ -123,7 +123,7 @@ class World:
     async def kill(self, manager: asyncio.Task[None]) -> None:
         """Without a word to anybody: it does not even give its Lease back.
 
-        The Lease is taken from it, so that whoever leads next need not wait for its end.
+        The Lease is taken from it, so that the next leader need not wait for its end.
         """
         line, identity = self._lines[manager]
         line.cut = True
@@ -254,7 +254,7 @@ class World:
         return [one for one in of_pool(found, pool) if why(one)]
 
     async def settled(self, pool: str, replicas: int) -> None:
-        """The MachineDeployment is as wished, and no other machines of it are left."""
+        """The MachineDeployment is as desired, and no other machines of it are left."""
         await self.machines.until(lambda all_: len(of_pool(all_, pool)) == replicas)
         await self.ready(pool, replicas)
 

@@ -76,7 +76,7 @@ class World:
         self.certificates = False
         """Set before the start, to have the manager keep that of a webhook."""
         self.dra = False
-        """Set before nodes are added, to have agents say in ResourceSlices what they hand out."""
+        """Set before nodes are added, to have agents say in ResourceSlices what they advertise."""
         self.nodes: dict[str, SimNode] = {}
         self.runtimes: dict[str, Runtime] = {}
         self.manager: Manager | None = None
@@ -297,7 +297,7 @@ class World:
         await self.until(NODES, node, holds)
 
     async def owners(self, node: SimNode) -> Mapping[tuple[str, str], Any]:
-        """Who has what, by the word of the node's kubelet."""
+        """Allocations, as the node's kubelet reports them."""
         return await PodResources(node.kubelet_folder).owners()
 
     # ------------------------------------------------------------------------ VMs

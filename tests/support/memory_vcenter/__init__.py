@@ -1,6 +1,6 @@
 """A vCenter in memory, behind the port: what the simulator does, without SOAP.
 
-`MemoryVCenter` is told what goes wrong and tells the truth by the methods of `support.vcenter`'s
+`MemoryVCenter` can be made to fail, and reports its state, by the methods of `support.vcenter`'s
 `Simulator`, so a test can run on either. `connect` takes the place of `laneway.vsphere.vcenter`'s.
 What both must do alike, `support.port_contract` proves of both.
 """

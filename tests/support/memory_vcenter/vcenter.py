@@ -65,7 +65,7 @@ class MemoryVCenter:
         self.hosts: dict[str, EsxiHost] = {}
         self.all: dict[str, Vm] = {}
         self.changed = asyncio.Event()
-        """Replaced, and set, whenever somebody who follows has news."""
+        """Replaced, and set, whenever a follower has news."""
         self.broken = 0
         """How often connections were cut."""
         self._counted: Counter[str] = Counter()
@@ -323,7 +323,7 @@ class MemoryVCenter:
         return {ref: host.seen(self.api) for ref, host in self.hosts.items()}
 
     def tell(self) -> None:
-        """Whoever follows looks again."""
+        """Followers look again."""
         before, self.changed = self.changed, asyncio.Event()
         before.set()
 
@@ -401,7 +401,7 @@ class MemoryVCenter:
         self._drops.clear()
 
     def expire_sessions(self) -> None:
-        """A session that has ended is made again by whoever asks next, so nobody notices."""
+        """A session that has ended is made again by the next request, so no caller notices."""
 
     def cut_connections(self) -> None:
         self.broken += 1
@@ -420,7 +420,7 @@ class MemoryVCenter:
         self.tell()
 
     def remove(self, vm: str) -> None:
-        """Somebody deletes a VM."""
+        """An operator deletes a VM."""
         found = self._vm(vm)
         vms.stopped(found)
         self.destroy(found)

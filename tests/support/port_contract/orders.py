@@ -127,7 +127,7 @@ async def test_a_clone_goes_to_the_host_that_was_named(connection: VCenter, done
     [
         "DC0_C0_RP0_VM1",
         "/DC0/vm/DC0_C0_RP0_VM1",
-        "265104de-0000-0000-0000-6dc7883fb6cb",  # of nobody
+        "265104de-0000-0000-0000-6dc7883fb6cb",  # of no VM
     ],
 )
 async def test_templates_have_names_and_paths(

@@ -215,7 +215,7 @@ async def test_a_connection_that_breaks_leaves_open_whether_it_was_done(
         await ruled.port.power_on(vm)
     assert len(vcenter.tasks("PowerOnVM_Task")) == after
     async with asyncio.timeout(30):
-        while (await ruled.seen(vm)).tasks:  # noqa: ASYNC110 - nobody tells
+        while (await ruled.seen(vm)).tasks:  # noqa: ASYNC110 - there is no event
             await asyncio.sleep(0.02)
     assert (await ruled.seen(vm)).on == after
 

@@ -1,4 +1,4 @@
-"""Pods that request devices, and on whose behalf: reviewed as the API server has them reviewed."""
+"""Pods that request devices, and for which users: reviewed as the API server has them reviewed."""
 
 from __future__ import annotations
 
@@ -300,7 +300,7 @@ async def test_an_instance_without_devices_brings_no_note(admission: Admission, 
 async def test_a_pod_gets_for_an_instance_no_more_than_the_instance_lists(
     admission: Admission,
 ) -> None:
-    """Whoever may edit a VM of alice's may have KubeVirt request more."""
+    """A user who may edit a VM of alice's may have KubeVirt request more."""
     alices = make_vm(FREE, kind="VirtualMachineInstance", annotations={KEY: FORGED}, uid="i")
     admission.world.instances.put(decode(VirtualMachineInstance, alices))
     launcher = pod(FREE, NIC, ownerReferences=[{**INSTANCE, "controller": True}])

@@ -1,4 +1,4 @@
-"""One plan at a time on a card; whoever waits is called, in order and once."""
+"""One plan at a time on a card; waiting callers are called, in order and once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a start is over: nobody works, and nothing that could be done is left."""
+"""When a start is over: no plan runs, and nothing that could be done is left."""
 
 from __future__ import annotations
 

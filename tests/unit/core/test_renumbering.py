@@ -100,7 +100,7 @@ def test_no_desired_state_is_lost_or_given_to_a_card_that_it_was_not_made_for(
     unreported: set[str],
     unclaimed: set[str],
 ) -> None:
-    """Whatever the scan shows of the cards, and whoever's desired states nobody recorded."""
+    """Whatever the scan shows of the cards, and whichever desired states were not recorded."""
     stored = [
         desired
         for card in CARDS

@@ -1,4 +1,4 @@
-"""The note on whose behalf devices are requested: nonsense in it is nobody."""
+"""The note with the users who request devices: nonsense in it is no user."""
 
 from __future__ import annotations
 

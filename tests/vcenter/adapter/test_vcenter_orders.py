@@ -119,7 +119,7 @@ async def test_what_came_of_tasks_is_read_together_and_remembered(
         for name in names
     ]
     waits = [asyncio.create_task(connection.finished(task)) for task in clones]
-    while vcenter.requests("CreateFilter") < len(clones):  # noqa: ASYNC110 - nobody tells
+    while vcenter.requests("CreateFilter") < len(clones):  # noqa: ASYNC110 - there is no event
         await asyncio.sleep(0.02)
     before = vcenter.requests("RetrievePropertiesEx")
     vcenter.release()

@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection, and what it answers: told in words."""
+"""Who is at the other end of a connection, and what it answers, in words."""
 
 from __future__ import annotations
 

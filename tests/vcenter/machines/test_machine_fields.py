@@ -1,4 +1,4 @@
-"""What a machine's spec says beside its devices becomes of its VM."""
+"""What a machine's spec says besides its devices, on its VM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the simulator does slowly and wrong when it is told to."""
+"""What the simulator does slowly and wrong on request."""
 
 from __future__ import annotations
 

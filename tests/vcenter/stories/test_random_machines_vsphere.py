@@ -5,8 +5,8 @@ devices labelled and taken away, also by machines of others, DRS is switched on 
 vCenter is called otherwise; tasks fail, hang or are forgotten, connections break, sessions expire,
 and managers are killed while others wait to lead, or none does. Whenever everything has come to
 rest, vCenter's own truth says that every machine has exactly the devices that it requests, or the
-machine says why not, and what is free is of no use to those that wait. Beside CAPV, which the test
-plays and which ignores reservations, it is as reported, whatever CAPV has made of it.
+machine says why not, and what is free is of no use to those that wait. Alongside CAPV, which the
+test plays and which ignores reservations, it is as reported, whatever CAPV has made of it.
 
 `LANEWAY_SEED` chooses what happens, `LANEWAY_CHANGES` says how much does.
 """
@@ -249,7 +249,7 @@ class Life:
         return "the manager is killed"
 
     async def kill_all(self) -> str:
-        """Nobody waits to lead, and the next one comes only later."""
+        """No manager waits to lead, and the next one comes only later."""
         while self.managers:
             await self.world.kill(self.managers.pop())
         await asyncio.sleep(self.random.random())  # what passes is the point
@@ -275,7 +275,7 @@ class Life:
             async with asyncio.timeout(SECONDS):
                 while wrong:
                     wrong = await self.wrong()
-                    await asyncio.sleep(0.1)  # nobody tells of vCenter's truth
+                    await asyncio.sleep(0.1)  # vCenter's own state has no events
         except TimeoutError:
             pytest.fail("\n".join([*self.told, "", f"seed {SEED}:", *wrong]))
         self.told.append("all is at rest")

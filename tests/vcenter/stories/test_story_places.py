@@ -1,7 +1,7 @@
 """Where machines with GPUs are: failure domains, clusters without DRS, hosts in maintenance.
 
 Cases of the tables in docs/explanation/vsphere.md: a failure domain must have the devices (the
-proposal), a host is chosen where nobody else does (CAPV#941, #586, #873), and machines
+proposal), a host is chosen where nothing else does (CAPV#941, #586, #873), and machines
 with passthrough devices are never moved (vm-operator#353).
 """
 
@@ -56,7 +56,7 @@ async def test_without_drs_each_machine_is_made_where_its_device_is(
 async def test_a_machine_with_passthrough_stays_on_its_host_in_maintenance(
     world: Any, t4s: Callable[..., Simulator], see: Any
 ) -> None:
-    """It cannot be moved by vMotion: it stays, is told, and its host takes nobody else."""
+    """It cannot be moved by vMotion: it stays, is reported, and its host takes no other."""
     vcenter = t4s({"DC0_C0_H0": ["", ""]})
     await world.site(vcenter)
     await world.pool("workers", T4)

@@ -1,8 +1,8 @@
 """Pools of machines that share too few GPUs: who gets which, who says why not, and what comes then.
 
-Cases of what users of CAPV request (docs/explanation/vsphere.md): equal cards told apart by labels
-(CAPV#2470), no race for the last GPU, sharing of vGPUs (CAPV#968), roll-outs without a spare GPU
-(cluster-api#3417).
+Cases of what users of CAPV request (docs/explanation/vsphere.md): equal cards distinguished by
+labels (CAPV#2470), no race for the last GPU, sharing of vGPUs (CAPV#968), roll-outs without a spare
+GPU (cluster-api#3417).
 """
 
 from __future__ import annotations

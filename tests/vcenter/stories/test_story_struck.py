@@ -26,7 +26,7 @@ def labelled(host: str, label: str) -> Callable[[Any], bool]:
 
 async def ordered(vcenter: Simulator, method: str) -> None:
     async with asyncio.timeout(60):
-        while not vcenter.tasks(method):  # noqa: ASYNC110 - nobody tells
+        while not vcenter.tasks(method):  # noqa: ASYNC110 - there is no event
             await asyncio.sleep(0.05)
 
 

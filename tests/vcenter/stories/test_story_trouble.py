@@ -28,7 +28,7 @@ ENDING = ("PowerOffVM_Task", "Destroy_Task")
 
 
 async def happens(holds: Callable[[], bool]) -> None:
-    """Wait for something in vCenter, of which nobody tells a test."""
+    """Wait for something in vCenter that has no event."""
     async with asyncio.timeout(SECONDS):
         while not await asyncio.to_thread(holds):  # noqa: ASYNC110 - see above
             await asyncio.sleep(0.02)

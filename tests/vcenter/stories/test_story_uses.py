@@ -1,6 +1,6 @@
 """The three uses of the proposal: passthrough for a node, vGPUs and GPUDirect for several.
 
-And what it says of them that was never built: devices told in the status, a node that shows its
+And what it says of them that was never built: devices in the status, a node that shows its
 GPUs, GPUDirect by device groups or peer-to-peer keys, and image-builder#930's settings.
 """
 

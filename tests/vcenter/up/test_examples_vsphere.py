@@ -38,7 +38,7 @@ def start() -> Iterator[Callable[[Path], Laneway]]:
 
 
 class Person:
-    """Somebody with kubectl."""
+    """A user with kubectl."""
 
     def __init__(self, data: Path) -> None:
         self._kubectl = Kubectl(str(data / "kubeconfig"))

@@ -204,7 +204,7 @@ class Scene:
     def cluster(
         self, zones: Mapping[str, bool] | None = None, server: str = SERVER, name: str = "c"
     ) -> None:
-        """Its infrastructure; `zones`: whether each is for control planes, once that is told."""
+        """Its infrastructure; `zones`: whether each is for control planes, once known."""
         selector = {} if zones is None else {"failureDomainSelector": {}}
         told = [{"name": one, "controlPlane": may} for one, may in (zones or {}).items()]
         self.knows(

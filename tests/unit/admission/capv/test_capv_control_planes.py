@@ -208,7 +208,7 @@ async def test_what_machines_have_is_of_their_failure_domains_share(four: Any) -
 
 
 async def test_unknown_failure_domains(four: Any) -> None:
-    """Until it is told which they are, whatever there is may be for them."""
+    """Until it is known which they are, whatever there is may be for them."""
     four.zone("a", datacenter="DC0", computeCluster="C0")
     four.zone("b", "other.example.com", datacenter="DC5")
     four.template({"pciDevices": [VGPU], "datacenter": "DC9"})
@@ -261,7 +261,7 @@ async def test_what_is_none_of_ours_is_let_be(four: Any) -> None:
         "kind": "DockerMachineTemplate"
     }
     assert await four.warnings(foreign) == []
-    # As v1beta1 has it: whoever serves both versions asks about the newer one.
+    # As v1beta1 has it: a server of both versions asks about the newer one.
     older = four.control_plane(99)
     older["spec"]["machineTemplate"] = {"infrastructureRef": ref}
     assert await four.warnings(older) == []

@@ -160,7 +160,7 @@ async def test_a_failure_domain_without_gpus(four: Any) -> None:
     assert "cluster C9 of datacenter DC0" in words
     old = four.many(1, zone="with")
     assert await four.causes(four.many(1, zone="without"), old)
-    # Nobody knows what that is.
+    # That is unknown.
     assert await four.warnings(four.many(9, zone="unknown")) == []
 
 

@@ -1,4 +1,4 @@
-"""When a PCIDeviceClaim may go, and whose claim it is that nobody may touch."""
+"""When a PCIDeviceClaim may go, and whose claim no other user may change."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_functions_that_are_not_claimed_go(scene: Any) -> None:
 
 
 def test_the_functions_that_there_are_now_count(scene: Any, reasons: Reasons) -> None:
-    """Whoever asks may have read the object before there were any."""
+    """The client may have read the object before there were any."""
     scene.world.cards.put(card(2))
     scene.claimed(VFS[1])
     verdict = scene.judge(RULES, "UPDATE", old=card(2, vfs=()), new=card(0))

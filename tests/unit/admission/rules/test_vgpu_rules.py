@@ -145,7 +145,7 @@ def test_a_vgpu_that_is_about_to_go_makes_room(scene: Any, reasons: Reasons) -> 
     """What the driver said is of the moment before."""
     gpu(scene, fits={Q2: 0, Q4: 0}, configured={Q4: 1})
     there = vgpu(Q4, enabled=True, types=(), carries=Q4)
-    scene.world.vgpus.put(there)  # What the watch has told; the disabling is still to come.
+    scene.world.vgpus.put(there)  # What the watch has shown; the disabling is still to come.
     leaving = vgpu(Q4, types=(), carries=Q4, metadata=BUSY)
     verdict = update(scene, leaving, vgpu(Q2, enabled=True))
     assert verdict.allowed
@@ -221,7 +221,7 @@ def test_a_vgpu_that_is_not_in_use_is_disabled(scene: Any) -> None:
 def test_the_profile_of_a_vgpu_changes_to_one_that_the_gpu_has(
     scene: Any, reasons: Reasons
 ) -> None:
-    """What is possible once the present vGPU is gone nobody says while it is there."""
+    """What is possible once the present vGPU is gone is not known while it is there."""
     gpu(scene, fits={Q2: 0, Q4: 0}, configured={Q4: 1})
     old = vgpu(Q4, enabled=True, carries=Q4, types=())
     assert update(scene, old, vgpu(Q2, enabled=True)).allowed

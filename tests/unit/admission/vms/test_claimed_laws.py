@@ -44,7 +44,7 @@ def change(world: World, what: tuple[Any, ...]) -> None:
 
 
 def anew(resource: str, world: World) -> Pool:
-    """As a world knows it that nobody has counted."""
+    """As a world knows it without counts."""
     stores = stored()
     for name, store in stores.items():
         for obj in getattr(world, name):

@@ -1,4 +1,4 @@
-"""Pools, replica sets, and instances that nobody's VM starts."""
+"""Pools, replica sets, and instances without a VM."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ def test_who_is_lent_the_name_of_a_machine_gets_what_the_vm_gets(cluster: Any) -
 
 
 def noting(user: str, groups: Sequence[str] = ()) -> dict[str, str]:
-    """The annotation that says on whose behalf a VM was written."""
+    """The annotation that says which users wrote a VM."""
     return {keys.ANNOTATION_REQUESTERS: written([User(user, tuple(groups))])}
 
 
@@ -281,7 +281,7 @@ def test_harvester_encodes_names_of_devices_on_nodes_with_dots(cluster: Any) -> 
     owning(cluster, gpu, annotations=noting("alice"))
     made = instance(cluster, ("NYYS4ZLYMFWXA3DF", GPU), owner=OWNED)
     assert cluster.judge(made, user=CONTROLLER).allowed
-    # Others may make up an instance of somebody's VM, but not what it has.
+    # Others may make up an instance of another user's VM, but not what it has.
     assert cluster.reasons(made, user="bob") == ["ClaimedByOther"]
 
 

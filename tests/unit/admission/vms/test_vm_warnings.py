@@ -1,4 +1,4 @@
-"""What is said of the parts of VMs that nobody looks at."""
+"""What is said of the parts of VMs that are not judged."""
 
 from __future__ import annotations
 

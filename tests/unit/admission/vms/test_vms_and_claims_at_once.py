@@ -1,4 +1,4 @@
-"""A claim and its VM in one file, when watches have not told of the claim yet."""
+"""A claim and its VM in one file, when watches have not shown the claim yet."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from support.reviewing import review as question
 GPU, AUDIO = "nvidia.com/GA100_A100", "nvidia.com/AUDIO"
 ADDRESS = "0000:08:00.0"
 ANNA = "anna"
-"""Whoever asks in a review."""
+"""The requester of a review."""
 
 
 class Late:

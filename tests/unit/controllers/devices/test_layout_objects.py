@@ -1,4 +1,4 @@
-"""What a layout tells: the sum of its entries, whoever works it out, and what it asks of others."""
+"""A layout's status: the sum of its entries, from any agent, and what it asks of others."""
 
 from __future__ import annotations
 

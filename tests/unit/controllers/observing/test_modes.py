@@ -68,7 +68,7 @@ class Node:
         assert completed.status == 0, completed.output
 
     async def until(self, holds: Callable[[Inventory], bool]) -> Inventory:
-        """Wait until an inventory is told that is as a test expects."""
+        """Wait until an inventory is reported that is as a test expects."""
         await self._until(lambda: bool(self.reported) and holds(self.reported[-1]))
         return self.reported[-1]
 

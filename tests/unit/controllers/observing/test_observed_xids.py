@@ -1,4 +1,4 @@
-"""Which GPUs of a host nobody may be given, as its kernel log tells over time."""
+"""Which GPUs of a host must not be allocated, by its kernel log."""
 
 from __future__ import annotations
 

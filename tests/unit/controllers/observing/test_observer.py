@@ -1,4 +1,4 @@
-"""When a host is scanned, and what is told about it."""
+"""When a host is scanned, and what is reported about it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Watched:
 
 
 class Running:
-    """An observer at work, with every inventory that it told."""
+    """An observer at work, with every inventory that it reported."""
 
     def __init__(self, host: Watched) -> None:
         self.host = host
@@ -69,7 +69,7 @@ class Running:
         self._heard.set()
 
     async def until(self, holds: Callable[[Inventory], bool]) -> Inventory:
-        """Wait until an inventory is told that is as a test expects."""
+        """Wait until an inventory is reported that is as a test expects."""
         async with asyncio.timeout(30):
             while not holds(self.reported[-1]):
                 self._heard.clear()

@@ -102,7 +102,7 @@ def test_a_claim_of_what_the_node_uses_stays_refused_when_that_use_is_gone_for_a
         assert isinstance(refusals, tuple)
         assert [one.reason for one in refusals] == ["DeviceNeeded"]
         assert "create it again" in refusals[0].words
-    # Somebody has taken it since; nothing is left to be done.
+    # It was taken since; nothing is left to be done.
     assert at_a_glance(again, on_vfio()) == Satisfied()
 
 
@@ -160,7 +160,7 @@ def test_what_was_taken_along_goes_back_without_the_device() -> None:
     assert isinstance(plan, Plan)
     # It was not in this boot that the device was taken, so the number of its group says nothing.
     assert at_a_glance(end, left, originals={AUDIO_AT: "snd"}) == Satisfied()
-    # What nobody took for it may be somebody's whose group has that number now.
+    # What was not taken for it may belong to another group with that number now.
     assert at_a_glance(end, left) == Satisfied()
 
 

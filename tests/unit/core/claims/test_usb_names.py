@@ -89,7 +89,7 @@ def test_no_device_has_two_names_and_no_name_means_another_kind(
             assert (device.vendor, device.product) == (memory.vendor, memory.product)
             assert device.serial == memory.serial
             assert memory.serial or device.port == memory.port
-    # Whoever is not claimed has its own name, or none while that is claimed.
+    # A device that is not claimed has its own name, or none while that is claimed.
     for claimed, device in found.items():
         assert claimed in claims or claimed == name(device)
     nameless = [one for one in now if one not in found.values()]

@@ -1,4 +1,4 @@
-"""Inventories and claims of any kind, and who has what of them."""
+"""Inventories and claims of any kind, and their holders."""
 
 from __future__ import annotations
 

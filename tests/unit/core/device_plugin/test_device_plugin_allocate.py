@@ -1,4 +1,4 @@
-"""What a container is told: the contract's words, nothing twice, and nothing by halves."""
+"""The answer for a container: the contract's words, nothing twice, and nothing by halves."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_group_member_of_what_was_just_allocated_is_refused_but_not_the_device
     assert "a moment ago" in denied(answer(VF, offers, [["0000:08:00.1"]], just)).why
     assert only(answer(VF, offers, [["0000:08:00.0"]], just))
     assert only(answer(VF, offers, [["0000:09:00.0"]], just))
-    # Whoever is just getting the one keeps the other from everybody else.
+    # A pod that is just getting the one keeps the other from all others.
     offers |= by_id(pci("0000:08:00.1", 40, unhealthy="its mate 0000:08:00.0 is with a pod"))
     assert only(answer(VF, offers, [["0000:08:00.0"]], just))
     offers |= by_id(pci("0000:08:00.1", 40))

@@ -1,4 +1,4 @@
-"""Under which name pods request a function, whoever says something about that."""
+"""Under which name pods request a function, from all that decides about it."""
 
 from __future__ import annotations
 

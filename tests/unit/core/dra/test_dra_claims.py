@@ -1,4 +1,4 @@
-"""What claims have is for nobody else, whatever their statuses hold."""
+"""What claims have is not allocated to others, whatever their statuses hold."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def cards(draw: st.DrawFn, *, free: bool = False) -> Scene:
 def card(
     *, vfs: bool, mig: bool | None = False, mixed: bool | None = None, made: Any = ()
 ) -> Scene:
-    """A GPU that nobody uses."""
+    """A GPU that is not in use."""
     if not mig and mixed is None:
         mixed = False
     modes = GpuModes(mig=mig, mixed_size=mixed, instances=made)

@@ -49,11 +49,11 @@ def test_the_container_is_found(path: str) -> None:
         f"0::/kubepods/pod{UID}\n",
         f"0::/kubepods/pod{UID}/{ID[:-1]}\n",
         f"0::/kubepods/pod{UID}/{ID}0\n",
-        # CRI-O's own helper stands beside its container.
+        # CRI-O's own helper is next to its container.
         f"0::/kubepods.slice/kubepods-pod{SYSTEMD}.slice/crio-conmon-{ID}.scope\n",
         f"0::/kubepods/pod{UID}/inner/{ID}\n",
         f"0::/user.slice/notpod{UID}/{ID}\n",
-        # One process, two answers: somebody has moved it.
+        # One process, two answers: it was moved.
         f"2:pids:/kubepods/pod{UID}/{ID}\n1:cpu:/kubepods/pod{UID}/{OTHER}\n",
         f"2:pids:/kubepods/pod{UID}/{ID}\n1:cpu:/kubepods/pod{UID}\n",
     ],

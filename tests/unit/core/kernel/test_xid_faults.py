@@ -1,4 +1,4 @@
-"""Which reports of NVIDIA's driver leave a GPU that nobody may be given."""
+"""Which reports of NVIDIA's driver leave a GPU that must not be allocated."""
 
 from __future__ import annotations
 

@@ -233,7 +233,7 @@ def test_a_roll_out_needs_room_for_the_surge(write: Any) -> None:
 
 
 def test_a_roll_out_goes_on_with_what_old_vms_release(write: Any) -> None:
-    """2 of 4 are free. Each step takes two and gives back one, so the third is one too many."""
+    """2 of 4 are free. Each step takes two and releases one, so the third is one too many."""
     ledger, old = pool(write, 2, 2)
     assert asked(ledger, {write.small: 2}, 2, replacing=old).yes
     answer = asked(ledger, {write.small: 2}, 2, replacing=old, surge=1)

@@ -92,7 +92,7 @@ def test_the_order_of_facts_says_nothing(facts: Facts, luck: object) -> None:
 
 @given(FACTS)
 def test_every_vm_gets_what_it_requests_and_no_more_or_is_short(facts: Facts) -> None:
-    """Where he is, or on open nodes; elsewhere he keeps what he was told, and it is no use."""
+    """Where it is, or on open nodes; elsewhere it keeps what was reported, and it is of no use."""
     ledger = build(facts)
     for consumer, demand in ledger.demands.items():
 

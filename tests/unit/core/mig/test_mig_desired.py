@@ -337,7 +337,7 @@ def _engines_suffice(device: str, names: Iterable[str]) -> bool:
 def _ways(
     kinds: dict[str, GpuInstanceProfile], names: tuple[str, ...], taken: frozenset[int]
 ) -> Iterator[None]:
-    """Every way to place these instances beside what is taken."""
+    """Every way to place these instances next to what is taken."""
     if not names:
         yield
         return

@@ -146,7 +146,7 @@ def test_the_console_leaves_the_boot_gpu_before_its_driver_does() -> None:
     ]
     for asked in (GPU, AUDIO):
         assert steps(bind(asked, workstation(inventory=boot, **screens)))[:2] == dark
-    # A GPU that shows nothing takes nobody's console away.
+    # A GPU that shows nothing takes no console away.
     assert steps(bind(GPU, workstation(**screens)))[0] == Unbind(GPU, "nouveau")
 
 
@@ -356,7 +356,7 @@ def drivers(situation: Situation) -> dict[PciAddress, str]:
 
 
 def group(asked: PciFunction, situation: Situation) -> set[PciAddress]:
-    """The function and its group members that are no bridges, told without the code under test."""
+    """The function and its group members that are no bridges, without the code under test."""
     return {asked.address} | {
         one.address
         for one in situation.inventory.functions

@@ -1,4 +1,4 @@
-"""The judgement of whether a device can be given away, told as small hosts."""
+"""Whether a device can be claimed, on small hosts."""
 
 from typing import Any
 

@@ -155,7 +155,8 @@ def test_what_was_there_before_comes_back_where_it_sat() -> None:
 
 def test_places_that_cannot_be_had_again_give_way_to_that_all_fit() -> None:
     driver = Driver(A40, mixed=True)
-    # A hole below it let the 4Q sit at 44; alone it comes to 0 now, where the 48Q must not be hurt.
+    # A hole below it let the 4Q sit at 44; alone it comes to 0 now, where the 48Q must not be
+    # affected.
     wanted = [Wanted(FUNCTIONS[0], driver.name("4Q"), 44), Wanted(FUNCTIONS[1], driver.name("24Q"))]
 
     order = driver.order(wanted)

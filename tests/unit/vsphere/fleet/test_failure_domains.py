@@ -19,7 +19,7 @@ from laneway.vsphere.port import Place
 
 @pytest.fixture
 def caches() -> VsphereCaches:
-    """Caches of a server that nobody asks."""
+    """Caches of a server that is never asked."""
     return VsphereCaches.of(Client(ClusterConfig(cluster=Cluster(server="http://127.0.0.1:1"))))
 
 

@@ -1,4 +1,4 @@
-"""Beside CAPV: what is said of a machine's devices from its wish to its end. CAPV is the test."""
+"""Alongside CAPV, played by the test: what is said of a machine's devices from start to end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A machine whose place another one took: it goes before whoever asks later."""
+"""A machine whose place another one took: it goes before later requests."""
 
 from __future__ import annotations
 

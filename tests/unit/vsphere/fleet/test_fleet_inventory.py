@@ -28,7 +28,7 @@ async def test_hosts_with_gpus_become_objects(site: Any, vcenter: Any) -> None:
     def all_say_what_they_have(found: list[VSphereHost]) -> bool:
         return len({one.status.host for one in found} - {""}) == told.status.hosts
 
-    # The vCenter and each of its hosts are told of beside each other.
+    # The vCenter and each of its hosts are published at the same time.
     found = await site.until_all(VSphereHost, all_say_what_they_have)
     hosts = {host.status.host: host for host in found}
     assert len(found) == len(hosts)

@@ -204,7 +204,7 @@ async def test_reservations_stay_with_their_vcenter_though_another_one_has_its_n
     assert await found.reservations.keep(one, LAST, ANYWHERE) == reservation
     elsewhere = await site.vm("elsewhere", there, ITEM)
     assert isinstance(await found.reservations.keep(elsewhere, LAST, ANYWHERE), Reservation)
-    # Whoever counts by the name of the vCenter counts them there.
+    # A count by the name of the vCenter counts them there.
     stored = {one.metadata.name: one for one in await site.all(VSphereReservation)}
     assert stored["one"].spec.vcenter == "there"
     assert stored["elsewhere"].spec.vcenter == "here"
@@ -226,7 +226,7 @@ async def test_reservations_of_a_vcenter_that_is_gone_for_good_are_deleted(
 
 
 class _LateVCenters:
-    """A client that is told of VCenter objects later than of all others."""
+    """A client that gets VCenter objects later than all others."""
 
     def __init__(self, client: Any) -> None:
         self.now = asyncio.Event()
@@ -282,7 +282,7 @@ class _Meanwhile:
 async def test_no_machine_is_refused_by_a_vcenter_that_is_connected_again(
     site: Any, vcenter: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reservations, "AGAIN_SECONDS", 600.0)  # nobody else takes it away
+    monkeypatch.setattr(reservations, "AGAIN_SECONDS", 600.0)  # nothing else deletes it
     await site.vcenter(vcenter)
     client = _Meanwhile(site.client)
     found = await site.lead(client=client)

@@ -1,4 +1,4 @@
-"""What vCenter is told of devices to attach."""
+"""Specifications of devices to attach."""
 
 from __future__ import annotations
 

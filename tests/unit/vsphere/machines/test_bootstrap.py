@@ -1,4 +1,4 @@
-"""What a guest is told when it starts."""
+"""What a guest reads when it starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""However far a cache is behind, nobody decides from less than what he wrote himself."""
+"""However far a cache is behind, no decision misses the manager's own writes."""
 
 from __future__ import annotations
 

@@ -127,11 +127,11 @@ async def test_killed_while_it_is_made_and_deleted_then(
     await works.delete("one")
     await works.lead()
     if moment == "after":
-        # The task is at work, and nobody has written down that it is. Only when the next manager
+        # The task is at work, and that is not recorded. Only when the next manager
         # has looked for it, or gone without, does it go on.
         assert vm.status.task_ref != old.tasks(METHODS[order])[-1]["ref"]
         async with asyncio.timeout(SECONDS):
-            while not await _has_looked(works, old, before):  # noqa: ASYNC110 - nobody tells
+            while not await _has_looked(works, old, before):  # noqa: ASYNC110 - there is no event
                 await asyncio.sleep(0.02)
     old.release()
     await leaves_nothing(works, old)

@@ -116,7 +116,7 @@ async def test_a_vm_that_is_known_is_not_searched_for(works: Any, vcenter: Memor
     await works.until_ready("one")
     searched, looked = vcenter.requests("FindByUuid"), vcenter.requests("RetrievePropertiesEx")
     async with asyncio.timeout(SECONDS):
-        while vcenter.requests("RetrievePropertiesEx") < looked + 2:  # noqa: ASYNC110 - nobody tells
+        while vcenter.requests("RetrievePropertiesEx") < looked + 2:  # noqa: ASYNC110 - there is no event
             await asyncio.sleep(0.05)
     assert vcenter.requests("FindByUuid") == searched
 

@@ -310,7 +310,7 @@ def drs(behavior: str = "fullyAutomated", *, enabled: bool = True) -> object:
 
 
 def filled() -> Inventory:
-    """A host, told before everything that it is in, as pages may have it."""
+    """A host, reported before everything that it is in, as pages may have it."""
     inventory = Inventory()
     inventory.take(update((ESX, {"name": "esx%2f1", "parent": CLUSTER})))
     inventory.take(update((FOLDER, {"name": "host", "parent": DC}), (DC, {"name": "e%25"})))

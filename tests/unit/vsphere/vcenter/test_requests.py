@@ -1,4 +1,4 @@
-"""What vCenter is told of a clone, where the simulated one does not look."""
+"""The specification of a clone, where the simulated one does not look."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where machines are put, beside whom, and what is said when they cannot be."""
+"""Where machines are put, with which others, and what is said when they cannot be."""
 
 from __future__ import annotations
 

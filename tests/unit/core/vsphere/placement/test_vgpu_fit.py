@@ -30,7 +30,7 @@ def written(row: VgpuProfile) -> str:
 
 
 def gpu(device: str, mode: str, *users: str, told: bool = True, short_of: int = 1) -> SharedGpu:
-    """A board of the catalogue, whose memory is told without what the card keeps for itself."""
+    """A board of the catalogue, whose memory is reported without what the card keeps for itself."""
     rows = [row for row in profiles_of(device) if row.mig_backed == (mode == MULTI_INSTANCE)]
     return SharedGpu(
         "0000:3b:00.0",

@@ -1,4 +1,4 @@
-"""Whoever follows the steps gets there, whatever happens between them.
+"""The steps lead to the desired state, whatever happens between them.
 
 A tiny vCenter takes orders and carries them out when it likes; the one who follows the steps is
 killed before or after orders, loses answers, and sees VMs changed behind its back.
