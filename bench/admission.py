@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--gpus", type=int, default=8, help="of 16 vGPUs, per node")
     asked = parser.parse_args()
     header()
-    gc.disable()  # Pauses of whoever asks would count as the webhook's.
+    gc.disable()  # Pauses of the client would count as the webhook's.
     for nodes, machines in ((3, 10), (1000, 5000)):
         asyncio.run(measure(nodes, asked.gpus, machines, asked.seconds, asked.rate))
 

@@ -1,7 +1,7 @@
-"""The embedded API server beside the real one: kube-apiserver with etcd.
+"""The embedded API server compared with the real one: kube-apiserver with etcd.
 
 The same client process measures both, one after the other: TLS, a token, and a user whose rights
-are a ClusterRole's. Both share this machine's cores with the client, so beside a figure stands the
+are a ClusterRole's. Both share this machine's cores with the client, so next to a figure stands the
 CPU time that the server needed for each. The real server is that of KUBEBUILDER_ASSETS, or the one
 that `make test-realapi` has built; where there is neither, only ours is measured.
 

@@ -4,9 +4,9 @@ Each case is done once by Laneway, with everything that belongs to it (observing
 audit record, guards, reading back), while what it asks of the host is recorded. The same writes and
 commands are then made again, bare, one after the other, from the same state, and must lead to the
 same end: that is the kernel's and the driver's time. What `nvidia-smi` takes to say what a GPU's
-modes are is the driver's time too, but nobody would ask it without Laneway, so it stands apart. The
-rest is ours, by what it is spent on: observing, deciding, and carrying out. A case ends with the
-look that finds nothing left to do. The scan is compared with bare reads of the same files.
+modes are is the driver's time too, but it would not be asked without Laneway, so it stands apart.
+The rest is ours, by what it is spent on: observing, deciding, and carrying out. A case ends with
+the look that finds nothing left to do. The scan is compared with bare reads of the same files.
 
 On simulated hosts the kernel's part is our own simulation. With the kernel rig's cache at hand
 (`make test-kernel` fills it) the same runs in guests, on a real kernel under emulation. That makes
@@ -193,7 +193,7 @@ def _release(address: PciAddress) -> DesiredState:
 
 
 def cases(gpu: PciAddress, disk: PciAddress | None) -> list[Case]:
-    """Each case beside its opposite."""
+    """Each case next to its opposite."""
     found = [
         Case("16 VFs and 16 vGPUs", _layout(gpu), _release(gpu), gpu),
         Case("all of them away", _release(gpu), _layout(gpu), gpu),

@@ -233,7 +233,7 @@ async def large_machines(site: Site, seconds: float) -> str:
 
 
 async def large_reviews(site: Site, seconds: float) -> str:
-    """Four at a time, each of 7.7 MB, sent to the webhook by nobody in particular."""
+    """Four at a time, each of 7.7 MB, sent to the webhook without authentication."""
     body = review(large("large", 150_000, "nvidia.com/x"), "bob")
     return await reviews(site, seconds, body, 4)
 

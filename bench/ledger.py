@@ -3,7 +3,7 @@
 Every node has so many GPUs of 16 vGPUs each, and virtual machines request one to three of them;
 most run, some wait, some are stopped. Questions are of every kind: a machine for which there is
 room, one that fits nowhere, pools, roll-outs, several resources at once. Memory is what the ledger
-takes beside its facts.
+takes in addition to its facts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ VGPUS = 16
 
 
 def cluster(nodes: int, gpus: int, machines: int, luck: random.Random) -> Facts:
-    """Facts as a cluster would tell them: who runs is told with each of his devices."""
+    """Facts as a cluster would have them: a running VM with each of its devices."""
     names = [f"node-{n:04d}" for n in range(nodes)]
     free: dict[str, list[tuple[str, str]]] = {}
     for node in names:

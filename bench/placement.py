@@ -1,7 +1,7 @@
 """How long it takes to say what fits on one GPU, worked out again and not remembered.
 
 Random desired states for mixed sizes that are one vGPU more than an empty card takes, which are the
-hardest to judge: in which order they can be made, if at all, beside some that are there
+hardest to judge: in which order they can be made, if at all, in addition to some that are there
 (`arrange`). And how many more of every profile fit (`still_fits`). The worst of the latter reads
 the catalogue first.
 """

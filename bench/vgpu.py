@@ -1,4 +1,4 @@
-"""How soon a desired state for a vGPU is fulfilled and told, and what it costs the API.
+"""How soon a desired state for a vGPU is fulfilled and reported, and what it costs the API.
 
 The agent and the embedded API server are processes of their own, this script desired states and
 watches as a third. A vGPU is enabled on one function after the other, then disabled again. Measured

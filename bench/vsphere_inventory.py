@@ -2,10 +2,10 @@
 
 The simulated vCenter of the tests, a process of its own, has clusters full of hosts with eight
 GPUs each, half of them for whole machines, half shared, besides the forty ordinary PCI devices of a
-host. Measured is what `follow` takes from its call until all hosts are told, with the profiles of
-each requested, and from a change in vCenter until its host is told. Memory is that of this process:
-what the first load needs at most, and what stays. The simulator has a share in all times, which on
-few cores is no small one.
+host. Measured is what `follow` takes from its call until all hosts are reported, with the profiles
+of each requested, and from a change in vCenter until its host is reported. Memory is that of this
+process: what the first load needs at most, and what stays. The simulator has a share in all times,
+which on few cores is no small one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long machines with a GPU take on vSphere, a hundred at once, beside a plain loop of pyVmomi.
+"""How long machines with a GPU take on vSphere, a hundred at once, and in a plain loop of pyVmomi.
 
 The simulated vCenter has a GPU for each; its tasks take no time of their own, or as long as those
 of a quick real one. The loop clones, attaches a device and powers on, one machine after the other,

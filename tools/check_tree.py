@@ -1,8 +1,8 @@
 """What may not be committed: paths of one machine, names of package registries, misplaced tests.
 
 Both tie a checkout to the place where it was written. Pins must name no index in particular, and a
-path below somebody's home folder is true nowhere else. A unit test lies where the module lies that
-it is about, or nobody finds it there.
+path below a home folder is true nowhere else. A unit test lies where the module lies that
+it is about, or it is not found there.
 """
 
 import ast
@@ -55,7 +55,7 @@ def findings(name: str) -> list[str]:
 
 
 def own_modules(test: Path, layer: str) -> set[Path]:
-    """The folders of the modules of its layer that a test imports, or the conftest.py beside it."""
+    """The folders of the modules of its layer that a test imports, or its conftest.py."""
     found = set()
     texts = [
         path.read_text("utf-8") for path in (test, test.parent / "conftest.py") if path.exists()

@@ -1,6 +1,6 @@
 """A client that does as little as it can: it sends what it is given and decodes no answer.
 
-What it costs itself is the same for every server, and small beside what a server does.
+What it costs itself is the same for every server, and small compared with what a server does.
 """
 
 from __future__ import annotations

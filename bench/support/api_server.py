@@ -2,8 +2,8 @@
 
     python -m support.api_server DIRECTORY
 
-Says where its kubeconfig is, and then at every line what it has used and done so far. Beside that
-file lies another one ending in `.user`, of somebody whom no role allows anything yet.
+Says where its kubeconfig is, and then at every line what it has used and done so far. Next to that
+file lies another one ending in `.user`, of a user whom no role allows anything yet.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Child:
 
 @asynccontextmanager
 async def start(script: str, *args: str) -> AsyncIterator[Child]:
-    """Run `support/SCRIPT.py`; it is told to end by the end of its input."""
+    """Run `support/SCRIPT.py`; it ends with the end of its input."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",

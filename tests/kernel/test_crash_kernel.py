@@ -1,7 +1,7 @@
 """A process that is killed in the middle of a plan leaves work that the next one ends.
 
 On the simulation every step of every plan is tried; here a few are, with real processes, real
-signals and a real kernel that finishes what it was told although nobody waits any more.
+signals and a real kernel that finishes its work although no process waits any more.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ async def scene(
 
 @pytest.fixture(scope="module")
 def remembered() -> list[object]:
-    """What the plan comes to when nobody interrupts it."""
+    """What the plan comes to without an interruption."""
     return []
 
 

@@ -1,4 +1,4 @@
-"""A storm of kernel events: more than the socket holds, and a change that nobody may miss in it."""
+"""A storm of kernel events: more than the socket holds, and a change in it that counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only a real kernel does to a writer: act once, and block while somebody holds a device."""
+"""What only a real kernel does to a writer: act once, and block while a device is open."""
 
 from __future__ import annotations
 

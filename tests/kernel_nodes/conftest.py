@@ -1,7 +1,7 @@
 """Nodes with real kernels and agents, and one API server on this host that all of them use.
 
 There are two, because emulated processors are slow and CI has two real ones. What is special to the
-other pairs of kernel and framework is told by the contract tests, which run on all of them.
+other pairs of kernel and framework is shown by the contract tests, which run on all of them.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ class Node:
         return f"({self._carried}) | wc -l"
 
     def line(self, number: int, profile: str, uuid: str) -> str:
-        """How a vGPU is told there."""
+        """How a vGPU is named there."""
         if self.guest.framework == "mdev":
             return f"{VFS[number]}/{uuid}/"
         return f"{VFS[number]}/nvidia/current_vgpu_type:{TYPES[profile]}"

@@ -173,7 +173,7 @@ class Card:
             await self._until(name, lambda claim: claim.status.allocation)
 
     async def take_away(self) -> None:
-        """Nobody else gets it, and the machine keeps it."""
+        """No other machine gets it, and the machine keeps it."""
         for name in self._claims:
             await self._objects.client.delete(served(PCIDeviceClaim), name)
         for name in self._claims:
@@ -227,7 +227,7 @@ class Vgpu:
         await self._until(lambda vgpu: vgpu.status.allocation)
 
     async def take_away(self) -> None:
-        """Nobody else gets it, and the machine keeps it."""
+        """No other machine gets it, and the machine keeps it."""
         await self._desired(enabled=False)
         kept = await self._until(refused("shared"))
         assert kept.status.uuid == self._uuid

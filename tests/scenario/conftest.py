@@ -484,9 +484,10 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
 
 @pytest.fixture
 def free_port() -> Iterator[Callable[[], int]]:
-    """Finds ports of loopback that nobody else is given until the test is over.
+    """Finds ports of loopback that no other test gets until the test is over.
 
-    They are bound and not listened on, so whoever names one may listen: servers set SO_REUSEADDR.
+    They are bound and not listened on, so a server that names one may listen: servers set
+    SO_REUSEADDR.
     """
     with contextlib.ExitStack() as stack:
 

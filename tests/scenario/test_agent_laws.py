@@ -2,7 +2,7 @@
 
 Random stories happen to GPUs and their agent, with faults in between. Once things have calmed
 down, hardware is as desired or the object says why not, and the status tells the hardware. At no
-time is a vGPU taken away that nobody asked to take away, nor are the functions of a GPU.
+time is a vGPU taken away that is still desired, nor are the functions of a GPU.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def laws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
     """Plays a story; one API server and one event loop serve all stories of a test."""
     monkeypatch.setattr(acting, "RETRY_SECONDS", 0.05)
     for carry_out in (execute, recover):
-        # A change that looks half done here is somebody else's: waiting shows nothing new.
+        # A change that looks half done here is another's: waiting shows nothing new.
         monkeypatch.setitem(carry_out.__kwdefaults__, "limits", BRIEF)
     server = ApiServer()
     with asyncio.Runner() as runner:

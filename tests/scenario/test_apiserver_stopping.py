@@ -35,7 +35,7 @@ async def test_it_stops_while_the_other_side_is_silent(tmp_path: Path) -> None:
                 body = {"metadata": {"name": f"t{number}"}, "data": {"all": LARGE}}
                 await _made(session, THINGS, body)
             for _ in range(3):
-                # A handshake that never comes; half a request; a watch that nobody reads.
+                # A handshake that never comes; half a request; a watch that is not read.
                 stuck.append(_connected(server))
                 stuck += [
                     await asyncio.to_thread(_spoken, server, trusting, request)

@@ -1,4 +1,4 @@
-"""Hardware that somebody changes without Laneway: the objects follow, and nothing is taken away."""
+"""Hardware that changes without Laneway: the objects follow, and nothing is taken away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Desired states that exclude each other: each fight ends in words, and then nobody does anything.
+"""Desired states that exclude each other: each ends in words, and then there are no more writes.
 
 Agents try again at once here, so that a fight that goes on shows as requests that do not end.
 """

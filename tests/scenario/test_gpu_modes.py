@@ -275,7 +275,7 @@ async def test_after_a_boot_mig_mode_that_is_lost_comes_back_although_a_service_
     await in_mode(cluster, named(A100), "MIGBacked")
     assert await found(rebooted, A100) is Mode.MIG_BACKED
 
-    # Whoever changes it in the same boot means it.
+    # A change in the same boot is meant.
     await cluster.stop_agent(agent)
     for argv in ([MANAGE, "-d", A100], [SMI, "-i", A100, "-mig", "0"], [MANAGE, "-e", A100]):
         assert rebooted.call(argv).status == 0

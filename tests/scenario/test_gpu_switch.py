@@ -74,7 +74,7 @@ async def test_from_a_bare_gpu_to_two_vgpus_and_back(cluster, bare):
     assert list(gpu.status.vf_addresses) == VFS
     assert list(gpu.status.vgpu_devices) == VGPUS
     for name in VGPUS:
-        # Ready comes last: nobody has to wait for anything else.
+        # Ready comes last: nothing else has to be waited for.
         vgpu = await cluster.get(VGPUDevice, name)
         assert {"NVIDIA A2-2Q", Q8, "NVIDIA A2-16C"} <= set(vgpu.status.available_types)
         assert vgpu.spec.parent_gpu_device_address == ADDRESS

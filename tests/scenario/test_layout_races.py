@@ -77,7 +77,7 @@ async def test_an_answer_that_comes_after_the_gpu_has_left_the_selection_goes(
 
 
 class News:
-    """What agents are told of layouts and nodes, which can be held up."""
+    """Watches of agents on layouts and nodes, which can be held up."""
 
     def __init__(self) -> None:
         self.held = False

@@ -1,4 +1,4 @@
-"""All objects of a node are lost while its vGPUs run: what runs stays, and is told again."""
+"""All objects of a node are lost while its vGPUs run: what runs stays, and is published again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPU instances that cannot be, agents that die over them, and what is told of both."""
+"""GPU instances that cannot be, agents that die over them, and what is reported of both."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def test_an_instance_with_a_vgpu_stays_until_that_is_gone(cluster, divided
         text = await gpu.refused("DeviceInUse")
         assert f"GRID A100-3-20C on {carried.spec.address}" in text
     assert await gpu.counts() == {"1g.5gb": 2, "3g.20gb": 1}
-    await gpu.ask({"1g.5gb": 1, "3g.20gb": 1, "2g.10gb": 1})  # what is beside it may change
+    await gpu.ask({"1g.5gb": 1, "3g.20gb": 1, "2g.10gb": 1})  # what is next to it may change
     await gpu.answer("Synced")
     assert await gpu.counts() == {"1g.5gb": 1, "2g.10gb": 1, "3g.20gb": 1}
     await gpu.ask({"7g.40gb": 1})

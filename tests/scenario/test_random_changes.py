@@ -211,7 +211,7 @@ class Life:
         return "no machine"
 
     async def meddle(self, node: Node) -> str:
-        """Somebody makes or removes a vGPU without Laneway."""
+        """A vGPU is made or removed without Laneway."""
         vgpu = self.random.choice(node.vgpus() or (None,))
         if vgpu is None or str(vgpu.address) in node.machines or vgpu.framework == "mdev":
             return "nobody meddles"
@@ -240,7 +240,7 @@ class Life:
         return f"request {self.network.countdown} fails, carried out: {self.network.answered}"
 
     async def delete(self, node: Node) -> str:
-        """Somebody deletes objects, which says nothing about hardware."""
+        """A user deletes objects, which says nothing about hardware."""
         cls = self.random.choice([VGPUDevice, SRIOVGPUDevice, MigConfiguration])
         there = await self.cluster.all(cls)
         mine = [one.metadata.name for one in there if one.spec.node_name == node.name]
@@ -252,7 +252,7 @@ class Life:
     # ----------------------------------------------------------------------------------- rest
 
     async def rest(self) -> None:
-        """Wait until everything is told and done."""
+        """Wait until everything is reported and done."""
         try:
             async with asyncio.timeout(SECONDS):
                 while wrong := await self.wrong():
@@ -368,7 +368,7 @@ def _answer(obj: Any, *, met: bool | None) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Agents that look again soon at what tells nobody that it changed."""
+    """Agents that look again soon at what has no events."""
     monkeypatch.setattr(acting, "RETRY_SECONDS", 0.2)
     monkeypatch.setattr(stage_writer, "RETRY_SECONDS", 0.2)
     monkeypatch.setattr(controller, "SUM_SECONDS", 0.01)

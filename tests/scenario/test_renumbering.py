@@ -68,7 +68,7 @@ async def desired(cluster: Any) -> dict[str, str]:
 
 
 async def events(cluster: Any, agent: Any, of: str) -> dict[str, str]:
-    """What was told of an object, by reason."""
+    """The events of an object, by reason."""
     await agent._recorder.flush()
     pages = [page async for page in cluster.client.list(EVENTS, "default")]
     found = [msgspec.json.decode(item) for page in pages for item in page.items]

@@ -116,7 +116,7 @@ async def test_objects_of_what_does_not_exist_are_answered(cluster, simulated):
 
 
 async def test_an_object_of_another_node_under_our_label_is_its_agent_s(cluster, simulated):
-    """So it is with a node that is gone: nobody answers for it, and nothing is done."""
+    """So it is with a node that is gone: no agent reports on it, and nothing is done."""
     host = simulated("a2", "node1")
     agent = await cluster.start_agent("node1", host)
     before = changes(host)

@@ -144,7 +144,7 @@ async def test_a_foreign_vgpu_in_the_way_of_an_unanswered_desired_state_is_not_t
     host.held = "create"
     await cluster.ask(VGPU, Q4)
     await host.written(1)
-    await cluster.stop_agent(agent)  # the write comes too late: somebody else was quicker
+    await cluster.stop_agent(agent)  # the write comes too late: another was quicker
     make_by_hand(host.host, "0000:08:00.4", Q4)
     host.open.set()
     await cluster.ask(VGPU, Q8)

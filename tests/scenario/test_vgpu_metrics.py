@@ -1,4 +1,4 @@
-"""What an agent's metrics say of vGPUs, as somebody's dashboard sees it, and what one costs."""
+"""What an agent's metrics say of vGPUs, as a dashboard sees it, and what one costs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_what_is_no_more_is_none(cluster, simulated):
 
 @pytest.mark.slow
 async def test_gpu_instances_by_profile(cluster, simulated):
-    """They are hardware's, whoever made them."""
+    """They are hardware's, by whichever client."""
     host = simulated("a100", "node1")
     gpu = "0000:17:00.0"
     for argv in (

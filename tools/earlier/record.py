@@ -5,7 +5,7 @@
 
 Starts `laneway up` of that version with the arguments in `desired states.yaml` of the folder,
 requests what stands there, waits for each desired state to be as it says, stops, and writes
-beside it:
+next to it:
 
     objects.yaml.xz  all objects as the API server gave them, and all CRDs
     data.tar.xz      the data directory, without its keys and tokens, which a start makes again

@@ -1,7 +1,7 @@
 """What a Containerfile says, as far as Laneway's does: its instructions, stage by stage.
 
-Only the forms that Laneway uses are understood, and anything else is an error, so that nobody takes
-for checked what nothing has read.
+Only the forms that Laneway uses are understood, and anything else is an error, so that no reader
+takes for checked what nothing has read.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def _record(*values: object) -> None:
             record.write(line)
 
 
-# --------------------------------------------------------------------------- beside the tests
+# --------------------------------------------------------------------------- next to the tests
 
 
 def marked(code: str, faults: Iterable[tuple[int, int]]) -> str:

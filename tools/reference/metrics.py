@@ -1,6 +1,6 @@
 """The page of metrics and alerts.
 
-Metrics are read from the source that declares them: what is counted only when somebody asks needs a
+Metrics are read from the source that declares them: what is counted only when it is scraped needs a
 node, a vCenter or a KubeVirt to exist in a registry. A name `laneway_…` in the source that is not
 understood as a metric is an error, so none is left out.
 """

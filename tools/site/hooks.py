@@ -1,6 +1,6 @@
-"""What MkDocs does beside its own: pages from outside docs/, and nothing fetched from elsewhere.
+"""What MkDocs does besides its own: pages from outside docs/, and nothing fetched from elsewhere.
 
-Pages are written to be read in the repository too, so they link to files beside docs/. Those that
+Pages are written to be read in the repository too, so they link to files next to docs/. Those that
 are pages of the site as well become links within it; the others become the path alone.
 """
 

@@ -178,7 +178,7 @@ def laneway(folder: Path, wheels: Path) -> None:
 
 
 def kapilite(folder: Path, wheels: Path) -> None:
-    """The API server alone, and the example of its README as a project of somebody's."""
+    """The API server alone, and the example of its README as a user's project."""
     found = Environment(folder / "kapilite", wheels)
     pins = folder / "kapilite.txt"
     pins.write_text(pinned(closure({"kapilite", "pytest", "pytest-xdist", "requests"})))

@@ -1,6 +1,6 @@
 """Laneway's own client and kinds on one API server: kapilite, or in the realapi tier a real one.
 
-What a client is told is the contract here; what an API server answers to anybody is that of
+What a client gets is the contract here; what an API server answers in general is that of
 packages/kapilite/tests/contract.
 """
 

@@ -1,4 +1,4 @@
-"""Somebody changes a device by hand between the plan for it and the plan's first write.
+"""A device is changed by hand between the plan for it and the plan's first write.
 
 What contradicts the plan stays as that person left it, nothing of the plan is half done, and the
 error says what is different.

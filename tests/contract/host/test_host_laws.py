@@ -1,4 +1,4 @@
-"""Whatever is desired of a host, in any order, whoever comes meanwhile and whatever goes wrong.
+"""Whatever is desired of a host, in any order, whatever happens meanwhile and goes wrong.
 
 Each life is a simulated host with virtual machines that come and go, desired states of every kind,
 faults of every kind, and processes that are killed and succeeded. After every desired state the
@@ -8,7 +8,7 @@ laws hold:
 - without a fault it does not fail, and once fulfilled it is fulfilled when looked at again;
 - a refusal changed nothing; after a failure all is as before, or what is not is named;
 - a killed process is recovered to where an uninterrupted one went, or to where it came from;
-- what somebody holds was not written to, and is what it was;
+- what is in use was not written to, and is what it was;
 - no journal remains, and every write that hardware took is in the audit record.
 
 `LANEWAY_LAWS` is how many lives are lived; a failure prints how to live the same one again.
@@ -119,7 +119,7 @@ def check_audit(life: Life, changes: int, entries: int, context: tuple[Any, ...]
         about = (one for one in lines if one.device in text or uuid_of(one.step) in text)
         entry = next(about, None)
         assert entry is not None, (*context, change)
-        if context[2] != "killed":  # what the kernel did for the dead is told once, with ours
+        if context[2] != "killed":  # what the kernel did for the dead is reported once, with ours
             lines.remove(entry)
 
 

@@ -34,7 +34,7 @@ class Scene:
         self.functions = tuple(functions)
 
     async def look(self, address: PciAddress | None = None) -> Situation:
-        """What must never wait, whatever somebody else does to the device."""
+        """What must never wait, whatever another process does to the device."""
         looking = observe(self.hardware, "node", [address or self.address])
         return await asyncio.wait_for(looking, SECONDS)
 
@@ -139,7 +139,7 @@ async def test_a_vm_that_starts_at_the_last_moment_keeps_its_group(pair: Scene) 
 async def test_half_a_group_never_stays(pair: Scene) -> None:
     before = pair.state()
     plan = await pair.decide(bind)
-    # Meanwhile somebody else wants the second function.
+    # Meanwhile another caller wants the second function.
     audio = pair.device.path("driver_override", pair.device.audio)
     pair.device.host.write(audio, "pci-stub")
     with pytest.raises(StepError):
@@ -152,7 +152,7 @@ async def test_half_a_group_never_stays(pair: Scene) -> None:
 async def test_a_removal_that_waits_for_a_vm_is_seen_and_left_alone(pair: Scene) -> None:
     await pair.have(bind)
     vm = pair.device.machine.hold(*group_node(pair))
-    # Somebody at the shell does what Laneway refuses to do.
+    # An administrator at the shell does what Laneway refuses to do.
     removal = pair.device.machine.write(pair.device.path("driver/unbind"), str(pair.address))
     assert removal.waits()
     assert pair.device.driver() == ""

@@ -1,4 +1,4 @@
-"""GPUs given back from everything that can live on them; the rig has only part of that."""
+"""GPUs released from everything that can live on them; the rig has only part of that."""
 
 from __future__ import annotations
 

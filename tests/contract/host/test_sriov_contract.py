@@ -138,7 +138,7 @@ async def test_a_removal_that_waits_is_reported_and_nothing_is_added_to_it(card:
     vf = card.vfs()[1]
     card.device.give_to_vfio(vf)
     holder = card.device.machine.hold(card.device.group_node(vf), str(vf))
-    # Somebody who does not ask first, as a person at the shell.
+    # Without asking first, as an administrator at the shell.
     removal = card.device.machine.write(card.device.path("sriov_numvfs"), "0")
     assert removal.waits()
     # The other VF may have to go first.

@@ -1,4 +1,4 @@
-"""USB devices given to QEMU and given back, on whatever the machine has plugged in."""
+"""USB devices given to QEMU and released, on whatever the machine has plugged in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever has rights in one namespace only is told what he may not see, and nothing untrue."""
+"""A user with rights in one namespace only is told what they may not see, and nothing untrue."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def placed(name: str) -> dict[str, Any]:
 
 @pytest.fixture
 async def confined(chart: Installed) -> AsyncIterator[Client]:
-    """A client of somebody who may do everything, in the namespace of Harvester alone."""
+    """A client of a user who may do everything, in the namespace of Harvester alone."""
     await install_crds(chart.client)
     rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
     subject = {"kind": "ServiceAccount", "name": NAME, "namespace": "default"}
@@ -75,7 +75,7 @@ async def is_parked(client: Client) -> bool:
 
 async def test_the_doctor_takes_nothing_for_missing_that_it_may_not_see(confined: Client) -> None:
     found = judge(await look(confined))
-    # The real server of the tests is older than Laneway needs, which is told of course.
+    # The real server of the tests is older than Laneway needs, which is reported of course.
     wrong = {one.check for one in found if one.level is not Level.OK}
     assert wrong - {"Kubernetes"} == {"Rights"}
     reported = {one.what for one in found if one.check == "Rights"}

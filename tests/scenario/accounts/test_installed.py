@@ -77,7 +77,7 @@ async def world(
 
 @pytest.fixture
 def forbidden(chart: Installed, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Every 403 that somebody has been answered."""
+    """Every 403 that was answered."""
     with refusals(monkeypatch, chart.names) as seen:
         yield seen
 
@@ -236,7 +236,7 @@ async def story(world: World, chart: Installed, giving_back: Client) -> None:
 
 
 async def people(world: World, chart: Installed) -> None:
-    """Whoever may make claims decides about their own, and an administrator about all."""
+    """A user who may make claims decides about their own, and an administrator about all."""
     await chart.apply(account("person"))
     for obj in (CLAIMER, bound("person", CLAIMER["metadata"]["name"])):
         await chart.apply(obj)
@@ -263,7 +263,7 @@ async def people(world: World, chart: Installed) -> None:
 
 
 async def claimed(world: World, client: Client, **spec: str) -> Any:
-    """Claim a function that nobody has, as somebody."""
+    """Claim a free function, as a user."""
     device = await world.client.get(served(PCIDevice), OTHER)
     body = {
         "apiVersion": device.api_version,

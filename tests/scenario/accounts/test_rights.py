@@ -28,7 +28,7 @@ OURS = [f"{kind.plural}.{DEVICES}" for kind in KINDS]
 OF_VSPHERE = [
     f"{plural}.{DEVICES}" for plural in ("vcenters", "vspherehosts", "vspherereservations")
 ]
-"""What Laneway alone writes, or whoever may read all Secrets."""
+"""What Laneway alone writes, or accounts that may read all Secrets."""
 OF_NODES = [kind for kind in OURS if kind not in OF_VSPHERE]
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 OF_OTHERS = (
@@ -88,7 +88,7 @@ OF_OTHERS = (
     f"delete vgpulayouts.{DEVICES}",
     f"create usbdeviceclaims.{DEVICES}",
 )
-"""What nobody of us may do."""
+"""What none of the parts may do."""
 
 FORBIDDEN: dict[str, Sequence[str]] = {
     AGENT: (
@@ -176,7 +176,7 @@ ALLOWED: dict[str, Sequence[str]] = {
         f"patch pcideviceclaims.{DEVICES}",
         f"patch usbdeviceclaims.{DEVICES}",
         f"patch vgpulayouts/status.{DEVICES}",
-        # A node that Harvester's clean-up holds is let go.
+        # A node that Harvester's clean-up holds is released.
         "patch nodes",
     ),
     WEBHOOK: ("create subjectaccessreviews.authorization.k8s.io", "list pods"),

@@ -85,7 +85,7 @@ async def test_a_vcenter_whose_secret_is_elsewhere_says_so_and_others_are_asked(
         with refusals(monkeypatch, chart.names) as seen:
             for name, space in (("inside", vault), ("outside", attic)):
                 ref = {"namespace": space, "name": "lab"}
-                # Nobody listens there, so one whose Secret was read cannot be reached.
+                # No server listens there, so one whose Secret was read cannot be reached.
                 spec = {"server": f"127.0.0.1:{1 + (name == 'inside')}", "secretRef": ref}
                 body = {"metadata": {"name": name}, "spec": spec}
                 await made(chart.client, served(VCenter), body)

@@ -33,7 +33,7 @@ async def test_a_profile_takes_the_place_of_another_at_once(
 
 
 async def test_two_vms_request_the_last_device_in_one_moment(world: World, cluster: Any) -> None:
-    """Nobody may know of the other yet. One runs; one that is admitted beside it waits in words."""
+    """Neither may know of the other yet. One runs; one that is admitted too waits in words."""
     await world.add("node1", "a2")
     await world.vgpu(VGPU, ALL)
     names = ("one", "two")

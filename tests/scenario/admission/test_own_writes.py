@@ -1,4 +1,4 @@
-"""What Laneway's own parts write is judged as well, and what is refused them is told in words."""
+"""What Laneway's own parts write is judged as well, and what is refused them says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims that are refused, as whoever makes them sees it."""
+"""Claims that are refused, as the user sees it."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ async def test_objects_of_a_node_that_is_gone_may_go(
     await world.stop_kubelet(node)
     await world.client.patch(served(PCIDeviceClaim), NIC, {"metadata": {"finalizers": None}})
     await world.client.delete(served(CoreNode), "node1")
-    # Whoever comes first takes it away: this, or the manager's clean-up.
+    # The first takes it away: this, or the manager's clean-up.
     done = await bob.run("delete", "pcideviceclaim", NIC)
     assert done.status == 0 or "NotFound" in done.err, done
     await world.until(served(PCIDevice), NIC, lambda one: one is None)

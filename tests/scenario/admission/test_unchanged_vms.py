@@ -31,7 +31,7 @@ async def _replace(consumer: Kubectl, labels: dict[str, str]) -> None:
 
 
 async def test_by_whatever_means_it_is_written(world: World, admin: Kubectl, make_vm: Any) -> None:
-    """The device is another's, and even gone: who edits the rest of the VM is not told so."""
+    """The device is another's, and even gone: who edits the rest of the VM is not warned."""
     bob = admin.as_("bob")
     node = await world.add("node1", "a2")
     await world.claim(NIC)

@@ -53,7 +53,7 @@ async def test_from_wrong_to_running(
     devices = stored["spec"]["template"]["spec"]["domain"]["devices"]
     assert [one["name"] for one in devices["hostDevices"]] == [NIC]
 
-    # Its stop, its start and its deletion are nobody's business.
+    # Its stop, its start and its deletion are not judged.
     await world.stop_vm("desk")
     await world.run_vm("desk", on=True)
     await world.running("desk")

@@ -28,7 +28,7 @@ NOBODY = "https://127.0.0.1:1"
 
 @contextlib.asynccontextmanager
 async def away(client: Client) -> AsyncIterator[None]:
-    """Nobody listens where the webhook is, until the block ends."""
+    """No server listens where the webhook is, until the block ends."""
     stored = {
         kind: msgspec.json.decode(await client.raw(HOOKS[kind].path(name=name)))["webhooks"]
         for kind, name in CONFIGURATIONS.items()
@@ -70,7 +70,7 @@ async def test_what_requests_no_device_goes_on_and_everything_else_waits(
     await world.running("desk")
     await world.until(served(VGPUDevice), VGPU, lambda one: one.status.allocation is not None)
     async with away(cluster.client):
-        # It goes on, and whoever changes nothing of what it requests is not held up.
+        # It goes on, and a write that changes nothing of its requests is not delayed.
         await admin.ok("label", "vm", "desk", "floor=3")
     await coming
     await world.until(served(PCIDevice), OTHER, lambda one: one is not None)

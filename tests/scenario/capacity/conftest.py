@@ -1,4 +1,4 @@
-"""Devices, VMs and pods that nobody manages: objects as a test writes them."""
+"""Devices, VMs and pods without a controller: objects as a test writes them."""
 
 from __future__ import annotations
 

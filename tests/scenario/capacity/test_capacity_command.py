@@ -1,4 +1,4 @@
-"""`laneway capacity`: who has what, and what could start."""
+"""`laneway capacity`: what is in use, and what could start."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ async def test_a_pool_is_asked_about_as_a_whole(objects: Any, laneway: Laneway) 
     pool = ("--replacing", "default/pool=web")
     done = await laneway("capacity", "A2-2Q", *pool, "--vms", "3")
     assert "  requests 1 x nvidia.com/NVIDIA_A2-2Q more than now" in done.lines
-    # At once they give back what is kept for them; one by one there is no room for a third.
+    # At once they release what is kept for them; one by one there is no room for a third.
     await laneway("capacity", "A2-2Q=2", *pool, "--vms", "1")
     done = await laneway("capacity", "A2-2Q=2", *pool, "--surge", "1", status=3)
     assert "RolloutBlocked" in done.out

@@ -250,7 +250,7 @@ def laws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
     monkeypatch.setattr(acting, "RETRY_SECONDS", 0.05)
     monkeypatch.setattr(PciClaimController, "taken_back_seconds", 0.05)
     for carry_out in (execute, recover):
-        # A change that looks half done here is somebody else's: waiting shows nothing new.
+        # A change that looks half done here is another's: waiting shows nothing new.
         monkeypatch.setitem(carry_out.__kwdefaults__, "limits", BRIEF)
     server = ApiServer()
     with asyncio.Runner() as runner:

@@ -33,7 +33,7 @@ def group(host: Any, address: str) -> str:
 
 
 async def by_hand(agent: Any, address: str) -> None:
-    """Somebody gives a device to vfio-pci with the command on the node."""
+    """An administrator gives a device to vfio-pci with the command on the node."""
     function, hardware = PciAddress.parse(address), agent._hardware
     plan = binding.bind(function, await observe(hardware, "node1", (function,)))
     assert isinstance(plan, Plan)
@@ -291,7 +291,7 @@ async def test_lost_requests_change_nothing_about_the_end(
 
 
 async def free(cluster: Any, name: str) -> None:
-    """Somebody takes a claim away without waiting for its node."""
+    """A user deletes a claim without waiting for its node."""
     resource = served(PCIDeviceClaim)
     await cluster.client.patch(resource, name, {"metadata": {"finalizers": None}})
     await cluster.client.delete(resource, name)

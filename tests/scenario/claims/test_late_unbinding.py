@@ -1,4 +1,4 @@
-"""Given a driver that lets a device go only after nobody waits for it any more, it gets it back."""
+"""A driver that releases a device only after the time limit gets it back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GPU, AUDIO = "0000:08:00.0", "0000:08:00.1"
 async def late(
     cluster: Any, claims: Any, simulated: Any, driver: Any, monkeypatch: pytest.MonkeyPatch
 ) -> Any:
-    """A host whose GPU has lost its driver to a claim that was told that this had failed."""
+    """A host whose GPU has lost its driver to a claim that reports that this has failed."""
     host = simulated("workstation", "node1")
     await cluster.start_agent("node1", host)
     unbind = f"/sys/bus/pci/drivers/{driver(host, GPU)}/unbind"

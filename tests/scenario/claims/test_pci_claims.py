@@ -1,4 +1,4 @@
-"""A claim takes its device's whole IOMMU group, says how far that is, and gives it back."""
+"""A claim takes its device's whole IOMMU group, says how far that is, and releases it."""
 
 from __future__ import annotations
 

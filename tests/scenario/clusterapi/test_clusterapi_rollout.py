@@ -22,7 +22,7 @@ FINALIZER = "vspheremachine.infrastructure.cluster.x-k8s.io"
 
 
 def _of(found: list[Plain], name: str) -> list[Plain]:
-    """Those of a template that nobody deletes."""
+    """Those of a template that is not deleted."""
     return [
         one
         for one in found
@@ -77,7 +77,7 @@ async def test_another_template_is_rolled_out_one_more_at_a_time(world: Any) -> 
 
 @pytest.mark.slow
 async def test_where_no_machine_can_be_added_an_old_one_goes_first(world: Any) -> None:
-    """Nobody has spare GPUs: maxSurge 0."""
+    """There are no spare GPUs: maxSurge 0."""
     await _deployed(world, 1, **_rolling(0, 1))
     [old] = world.infra.all
     theirs = {"metadata": {"finalizers": [FINALIZER]}}

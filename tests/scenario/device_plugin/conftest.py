@@ -1,4 +1,4 @@
-"""A node with a kubelet: pods that request devices get them, or are told why not."""
+"""A node with a kubelet: pods that request devices get them, or report why not."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ async def test_nothing_is_taken_away_before_it_is_known_what_claims_have(
             yield page
 
     monkeypatch.setattr(Client, "list", late)
-    monkeypatch.setattr(device_plugin, "SETTLING_SECONDS", 0.5)  # nobody waits for it for ever
+    monkeypatch.setattr(device_plugin, "SETTLING_SECONDS", 0.5)  # it is not waited for for ever
     await restart(cluster, node, agent)
     await cluster.disable(NAME)
     refused = await cluster.answer(NAME, "HoldersUnknown")

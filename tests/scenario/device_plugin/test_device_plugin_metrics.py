@@ -1,4 +1,4 @@
-"""What Prometheus is told of devices for pods."""
+"""Metrics of devices for pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A claimed device goes to pods that may have it, also while nobody judges what pods request."""
+"""A claimed device goes to pods that may have it, also while no webhook judges pods."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Kubelet:
 async def kubelet(
     cluster: Any, node: Any, simulated: Any, monkeypatch: pytest.MonkeyPatch
 ) -> Kubelet:
-    """Of a node with two devices of one resource, of which nobody has claimed any."""
+    """Of a node with two devices of one resource, of which none is claimed."""
     monkeypatch.setattr(gate, "LOOK_SECONDS", 0.02)
     await node.agent(simulated("plain", "node1"))
     first, second = [
@@ -157,7 +157,7 @@ async def test_a_kubelet_waits_until_the_other_pod_is_known_to_have_failed(
     bobs, kim = await kims.bound("bobs", "bob"), await kims.bound("kims", "kim")
     asked = asyncio.create_task(kims.admit(kim))
     async with asyncio.timeout(SECONDS):
-        # The first look is at what it prefers, at which nobody waits.
+        # The first look is at what it prefers, at which no pod waits.
         for _ in range(2):
             await looked.wait()
             looked.clear()

@@ -101,7 +101,7 @@ async def test_a_process_that_is_no_pods_keeps_a_device_from_pods(
     name = await resource(cluster, GPU)
     await node.allocatable(name, 1)
     holder = host.hold(f"/sys/bus/pci/devices/{GPU}", "vfio-test")
-    # Nobody tells that a process opens a device; whatever else changes has Laneway look.
+    # No event says that a process opens a device; whatever else changes has Laneway look.
     await claim(cluster, AUDIO)
     kept = await node.said(NAMES[GPU], "Advertised", "Unhealthy", PCIDeviceClaim)
     words = find_condition(kept.status.conditions, "Advertised").message

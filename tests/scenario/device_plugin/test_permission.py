@@ -1,4 +1,4 @@
-"""KubeVirt's lists decide whether the kubelet is told of a device; the object says what lacks."""
+"""KubeVirt's lists decide whether the kubelet gets a device; the object says what lacks."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ async def test_a_kubelet_that_does_not_tell_keeps_vgpus_where_they_are(
     assert "kubelet" in cluster.message(refused)
     assert cluster.carried(host) == {FIRST: Q4}
     await node.kubelet.start()
-    # Anything that changes about the card has it tried again; here somebody requests the vGPU.
+    # Anything that changes about the card has it tried again; here a user requests the vGPU.
     await cluster.ask(NAMES[FIRST], Q4)
     await node.allocatable(RESOURCE, 1)
 
@@ -204,7 +204,7 @@ async def test_a_kubelet_that_knows_no_pods_yet_takes_nothing_from_one_that_runs
     refused = await cluster.answer(NAMES[FIRST], "DeviceAllocated")
     assert "default/vm1 (pod default/virt-launcher-vm1-abc)" in cluster.message(refused)
     assert cluster.carried(host) == {FIRST: Q4}
-    # What has ended is free, whoever is still to be heard of.
+    # What has ended is free, whichever pods are still unknown.
     node.kubelet.faults.unreported_pods = 1
     await node.end("virt-launcher-vm1-abc", uid)
     await cluster.answer(NAMES[FIRST], "NotConfigured")
@@ -267,7 +267,7 @@ async def test_a_pod_that_came_again_under_its_name_keeps_what_it_got(
     node.kubelet.remove(uid)
     await node.pod("desk", sidecar=sidecar, **{RESOURCE: 1})
     node.kubelet.faults.pod_resources = "answer"
-    # Whoever tells the machine's name has seen that the pod runs, and asked the kubelet since.
+    # A report of the machine's name has seen that the pod runs, and asked the kubelet since.
     labels = {"kubevirt.io/created-by": "uid-of-desk"}
     metadata = {"labels": labels, "annotations": {"kubevirt.io/domain": "desk"}}
     await cluster.client.patch(PODS, "desk", {"metadata": metadata}, "default")

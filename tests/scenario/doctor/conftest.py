@@ -155,7 +155,7 @@ class Harvester:
         for name in claims:
             device = await self.client.get(served(PCIDevice), name)
             path = f"/sys/bus/pci/devices/{device.status.address}/driver_override"
-            node.host.write(path, "\n")  # it told vfio-pci the model's ids instead
+            node.host.write(path, "\n")  # it gave vfio-pci the model's ids instead
             driver = device.metadata.annotations[keys.ANNOTATION_DRIVER]
             await self._only(
                 PCIDeviceClaim,

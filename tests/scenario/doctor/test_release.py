@@ -108,7 +108,7 @@ async def test_what_a_machine_has_stays_until_it_stops(
     left = await laneway("release", "--all", "--timeout", "5", status=3)
     assert f"left: {held}" in left.err
     assert f"left: SRIOVGPUDevice {GPU}: waits for VGPUDevice {VGPU}" in left.err
-    # Nobody had that one. What was asked back goes on when the command waits no longer.
+    # That one was free. What was asked back goes on when the command waits no longer.
     await world.until(served(PCIDeviceClaim), CLAIM, lambda one: one is None)
     assert driver(node, "0000:04:00.1") == "igb"
     assert (await world.client.get(served(VGPUDevice), VGPU)).spec.enabled
@@ -238,7 +238,7 @@ async def test_going_without_it_leaves_devices_as_they_are(
 
 
 class Refusing(Client):
-    """A client whose deletions somebody refuses, as admission does."""
+    """A client whose deletions are refused, as admission does."""
 
     async def _call(self, method: str, path: str, *args: Any, **kwargs: Any) -> bytes:
         if method == "DELETE":

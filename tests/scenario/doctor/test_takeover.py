@@ -35,7 +35,7 @@ HOOKS = ((MUTATING, "pcidevices-mutator"), (VALIDATING, "pcidevices-validator"))
 
 
 def silent(_words: str) -> None:
-    """Nobody listens."""
+    """No server listens."""
 
 
 async def stored(client: Any, path: str) -> Any:
@@ -115,7 +115,7 @@ async def test_a_running_machine_never_notices(
     assert (await world.running("vm1")).status.phase == "Running"
     assert await permitted(world) == before
 
-    # And it is given back as any other once nobody needs it.
+    # And it is released as any other once it is not needed.
     await world.delete_vm("vm1")
     await world.release(CLAIM)
     await world.until(
@@ -218,7 +218,7 @@ async def test_a_selector_of_its_own_is_kept(cluster: Any, harvester: Any) -> No
     harvester.task = None
     await harvester._say(0)
     with pytest.raises(steps.StillRunningError):
-        # Nobody plays the DaemonSet's controller, so that its pods never go.
+        # There is no DaemonSet controller, so that its pods never go.
         await steps.take(cluster.client, silent, seconds=0.1)
     selector = (await harvester.daemon_set()).spec.template.spec.node_selector
     assert selector == {"gpu": "yes", PARKED: "parked"}

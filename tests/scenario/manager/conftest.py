@@ -108,7 +108,7 @@ class Lines:
         return self._lines[-1]
 
     async def until(self, holds: Callable[[], bool], step: float = 0.5) -> None:
-        """Let time pass, but only while nobody waits for an answer, until something holds."""
+        """Let time pass, but only while no request waits for an answer, until something holds."""
         async with asyncio.timeout(SECONDS):
             while not holds():
                 # Requests take real time; between them everybody sleeps by the test's clock, after
@@ -127,7 +127,7 @@ class Lines:
 
 @pytest.fixture
 async def lines(cluster: Any, tmp_path: Path) -> AsyncIterator[Lines]:
-    """Clients of the cluster that a test controls; the Lease is nobody's."""
+    """Clients of the cluster that a test controls; the Lease has no holder."""
     kubeconfig = os.environ["KUBECONFIG"] if cluster.server is None else f"{tmp_path}/kubeconfig"
     await _namespace(cluster.client)
     with contextlib.suppress(NotFoundError):

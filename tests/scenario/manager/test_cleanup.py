@@ -165,7 +165,7 @@ async def test_a_node_that_went_while_no_manager_ran_is_found(furnished: Any) ->
 
 
 async def test_a_node_that_is_only_being_deleted_keeps_everything(furnished: Any) -> None:
-    """Its agent may be at work, and somebody else holds it."""
+    """Its agent may be at work, and another holds it."""
     manager = await furnished.manager()
     nodes = served(CoreNode)
     held = {"metadata": {"finalizers": ["example.com/theirs"]}}
@@ -252,7 +252,7 @@ async def test_nothing_is_left_of_a_node_that_has_come_back(furnished: Any, stuc
 
 
 async def test_who_no_longer_leads_tells_of_nothing_any_more(furnished: Any, stuck: Stuck) -> None:
-    """Somebody else counts from then on, and it counts again when its turn comes again."""
+    """Another manager counts from then on, and it counts again when its turn comes again."""
     manager = await furnished.manager()
 
     def reported() -> list[float | None]:
@@ -282,7 +282,7 @@ async def test_who_no_longer_leads_tells_of_nothing_any_more(furnished: Any, stu
 
 
 async def _give_lease(world: Any, holder: str, *, seconds: int) -> None:
-    """Make somebody the leader; nobody by an empty name."""
+    """Set the leader; none by an empty name."""
     spec = {"holderIdentity": holder, "leaseDurationSeconds": seconds}
     await world.client.patch(LEASES, LEASE, {"spec": spec}, NAMESPACE)
 
@@ -290,7 +290,7 @@ async def _give_lease(world: Any, holder: str, *, seconds: int) -> None:
 async def test_a_node_is_not_cleaned_before_all_vms_are_known(
     furnished: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its own object is the last to go: whoever reserves of it would never be looked at again."""
+    """Its own object is the last to go: its reservations would never be looked at again."""
     await furnished.client.delete(served(CoreNode), "node1")
     answers, real = asyncio.Event(), Client._call
 

@@ -57,7 +57,7 @@ async def candidates(lines: Any) -> AsyncIterator[tuple[Candidate, Candidate]]:
     yield both[0], both[1]
     for one in both:
         if one.task is not None and not one.task.done():
-            one.line.cut = True  # so that nobody waits for a clock that stands still
+            one.line.cut = True  # so that no task waits for a clock that stands still
             await one.stop()
 
 

@@ -1,4 +1,4 @@
-"""`laneway manager` as a process, beside a Laneway that is up."""
+"""`laneway manager` as a process, alongside a Laneway that is up."""
 
 from __future__ import annotations
 

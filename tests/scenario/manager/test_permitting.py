@@ -140,7 +140,7 @@ async def test_nothing_is_written_at_rest(world: Any, requests: list[tuple[str, 
     await world.leads(second)
     await world.rest(second)
     written = [path for method, path in requests if method != "GET" and "leases" not in path]
-    if REAL:  # Before 1.25 a server drops rules of definitions, and whoever starts tries again.
+    if REAL:  # Before 1.25 a server drops rules of definitions, and a start tries again.
         written = [path for path in written if "customresourcedefinitions" not in path]
     assert written == []
 

@@ -1,4 +1,4 @@
-"""`laneway agent` as a process, beside an API server that comes and goes."""
+"""`laneway agent` as a process, with an API server that comes and goes."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ def test_nothing_is_lost_or_written_again_when_killed(start: Start, tmp_path: Pa
     assert {key: now[key] for key in settled} == settled
     assert third.end() == 0
 
-    # Another set of hosts: what is known of the absent ones stays, and nobody is sent to them.
+    # Another set of hosts: what is known of the absent ones stays, and no pod is sent to them.
     plain = ("--no-local", "--simulate", "plain", "--port", "0")
     last = start("up", *plain, "--data-dir", str(tmp_path))
     last.until(READY)

@@ -125,7 +125,7 @@ async def test_definitions_change_beneath_stored_objects(server: Server, version
 
 
 async def test_a_data_directory_continues(tmp_path: Path, version: str) -> None:
-    """Nothing is written to hardware that is as desired, no spec changes, all statuses are told."""
+    """Nothing is written to hardware that is as desired; no spec changes, statuses are written."""
     _, objects = left_by(version)
     arguments = yaml.safe_load((EARLIER / version / "wishes.yaml").read_text())["arguments"]
     data = tmp_path / "data"
@@ -175,5 +175,5 @@ def reported(obj: Json) -> Json:
 
 
 def lost(before: Json, now: Json) -> Json:
-    """What is not told as before; more may be told."""
+    """What is not reported as before; more may be reported."""
     return {key: (value, now.get(key)) for key, value in before.items() if now.get(key) != value}

@@ -54,7 +54,7 @@ def counts(ledger: Ledger) -> Counts:
 
 
 def reported(ledger: Ledger, consumer: Consumer) -> bool:
-    """Whether an agent has said which vGPU somebody has."""
+    """Whether an agent has said which vGPU a VM has."""
     stock = ledger.stocks.get((NODE, VGPU))
     return stock is not None and any(device.owner == consumer for device in stock.devices)
 

@@ -22,7 +22,7 @@ NIC = "intel.com/I350_GIGABIT_NETWORK_CONNECTION"
 
 
 def given(vm: Any) -> dict[str, dict[str, list[str]]]:
-    """What a VM has, as the manager wrote it beside the VM."""
+    """What a VM has, as the manager wrote it on the VM."""
     return json.loads(vm.metadata.annotations.get(keys.ANNOTATION_ALLOCATION, "{}"))
 
 

@@ -193,7 +193,7 @@ async def everything_deleted(
 
 
 async def insist(desired: Callable[[], Awaitable[Any]]) -> None:
-    """Ask again while somebody is still said to have the device."""
+    """Ask again while the device still has a reported holder."""
     async with asyncio.timeout(SECONDS):
         while True:
             try:

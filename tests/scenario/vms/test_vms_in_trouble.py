@@ -38,7 +38,7 @@ async def node(world: World, request: pytest.FixtureRequest) -> SimNode:
 
 
 async def has(world: World, cls: type[Any], name: str, vm: str) -> None:
-    """Wait until an object says that a VM has its device; empty: nobody."""
+    """Wait until an object says that a VM has its device; empty: no VM."""
 
     def holds(one: Any) -> bool:
         allocation = one.status.allocation
@@ -256,7 +256,7 @@ async def test_function_is_pulled_out_of_a_running_vm(world: World, node: SimNod
     remove = f"{FUNCTION}/remove"
     pulled = asyncio.create_task(asyncio.to_thread(node.host.write, remove, "1"))
     async with asyncio.timeout(60):
-        # The kernel waits until the VM lets go: there is no answer yet.
+        # The kernel waits until the VM closes it: there is no answer yet.
         while remove not in node.host.waiting:  # noqa: ASYNC110 - nothing tells of it
             await asyncio.sleep(0.01)
     await world.shut_down("vm1", 1)

@@ -86,7 +86,7 @@ class Load:
         """Wait for so many more."""
         end = self.written + writes
         async with asyncio.timeout(SECONDS):
-            while self.written < end:  # noqa: ASYNC110 - told by a counter that others raise
+            while self.written < end:  # noqa: ASYNC110 - a counter that others raise
                 await asyncio.sleep(0.01)
 
 

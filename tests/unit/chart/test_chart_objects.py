@@ -315,7 +315,7 @@ def test_of_nodes_only_those_are_asked_about_that_have_our_label(rendered: list[
 
 
 def test_of_pods_only_those_are_asked_about_that_request_devices(rendered: list[Object]) -> None:
-    """And whoever fails to answer blocks nobody's pod; what says to be judged must have been."""
+    """And a webhook that fails to answer blocks no pod; what says to be judged must have been."""
     asked = [
         (webhook["name"].partition(".")[0], webhook["failurePolicy"])
         for _, webhook in webhooks(rendered)

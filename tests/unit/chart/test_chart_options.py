@@ -221,7 +221,7 @@ def test_the_webhook_gets_what_to_do_about_devices_that_a_vcenter_lacks(inventor
 
 
 def secret_rights(values: Any) -> set[tuple[str, str, str]]:
-    """Where which accounts may read which Secrets, of those whose names nobody knows before."""
+    """Where which accounts may read which Secrets, of those whose names are not known before."""
     objects = render(values)
     found = set()
     for binding in (one for one in objects if one["kind"].endswith("RoleBinding")):

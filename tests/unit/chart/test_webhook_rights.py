@@ -1,4 +1,4 @@
-"""What the webhook may read is what it looks at, and nothing beside."""
+"""What the webhook may read is what it looks at, and nothing else."""
 
 from __future__ import annotations
 

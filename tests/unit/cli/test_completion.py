@@ -1,4 +1,4 @@
-"""Names that the shell is offered, where somebody hostile chose them."""
+"""Names that the shell is offered, where an attacker chose them."""
 
 from __future__ import annotations
 

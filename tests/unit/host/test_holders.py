@@ -1,4 +1,4 @@
-"""Who uses a device, told as small machines: files below a directory."""
+"""Users of a device, on small machines: files below a directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PCI functions: every fact from where the kernel puts it, and odd hardware beside good."""
+"""PCI functions: every fact from where the kernel puts it, and odd hardware with good."""
 
 from __future__ import annotations
 

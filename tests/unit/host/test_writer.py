@@ -60,7 +60,7 @@ async def test_a_write_that_blocks_is_left_behind_and_others_go_on(
 
     assert refused.value.errno == errno.ETIMEDOUT
     assert host.read("/sys/attribute") == b"xycdef"
-    # The write that was left behind is still made, once, when the holder lets go.
+    # The write that was left behind is still made, once, when the holder closes it.
     with held.open("rb", buffering=0) as reader:
         assert await asyncio.to_thread(reader.read, 16) == b"1"
 

@@ -35,7 +35,7 @@ def clock() -> Clock:
 
 
 def plugin(path: Path, code: str, **more: Any) -> ExecPlugin:
-    """An exec plugin whose body is Python; each run adds a line to the file `runs` beside it."""
+    """An exec plugin whose body is Python; each run adds a line to the file `runs` next to it."""
     program = path / "plugin"
     runs = f"import json, os, sys; open({str(path / 'runs')!r}, 'a').write('x\\n')\n"
     program.write_text(f"#!{sys.executable} -S\n{runs}{code}\n")

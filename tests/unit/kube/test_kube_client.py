@@ -255,7 +255,7 @@ async def test_other_failures_are_not_repeated(plain, things, code: int, headers
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A port that refuses: bound, so that nobody else takes it, and not listening."""
+    """A port that refuses: bound, so that no other process takes it, and not listening."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         yield sock.getsockname()[1]

@@ -14,7 +14,7 @@ from laneway.kube.queue import ShutDownError, WorkQueue
 
 
 class Clock:
-    """A scheduler whose time stands still until it is told."""
+    """A scheduler whose time stands still until it is moved."""
 
     def __init__(self) -> None:
         self.now = 0.0

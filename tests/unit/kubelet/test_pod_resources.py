@@ -1,4 +1,4 @@
-"""Who has what is asked of the kubelet; where it does not say, that is said."""
+"""The kubelet is asked for allocations; where it does not say, that is said."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ Until = Callable[..., Awaitable[None]]
 async def plugin(
     plugins: Plugins, gpus: Gpus, until: Until, called: Callable[..., DevicePluginStub]
 ) -> DevicePluginStub:
-    """That of two GPUs; no kubelet is there, so whoever calls is the test."""
+    """That of two GPUs; no kubelet is there, so the caller is the test."""
     plugins.offer(gpus(1, 2))
     await until(lambda: "kubelet.sock does not exist" in plugins.state(GPU).problem, plugins)
     return called()

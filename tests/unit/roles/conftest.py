@@ -11,9 +11,9 @@ import pytest
 
 @pytest.fixture
 def everywhere() -> Iterator[tuple[int, list[str]]]:
-    """A port that nobody else is given meanwhile, and where this machine is reached, for a URL.
+    """A port that no other test gets meanwhile, and where this machine is reached, for a URL.
 
-    It is bound and not listened on, so whoever names it may listen: servers set SO_REUSEADDR.
+    It is bound and not listened on, so a server that names it may listen: servers set SO_REUSEADDR.
     """
     with contextlib.ExitStack() as stack:
         held = stack.enter_context(_bound(socket.AF_INET, "127.0.0.1", 0))

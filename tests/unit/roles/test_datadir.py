@@ -1,4 +1,4 @@
-"""The data directory: whose it is, of which version, and what a wrong one is told."""
+"""The data directory: whose it is, of which version, and how a wrong one is refused."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_a_function_goes_to_vfio_pci_and_comes_back_with_all_that_hung_below_it(
         assert text(host, f"{PCI}/{address}/enable") == "0"
         give(host, address, "")
         assert driver(host, address) == had
-    # Taking the GPU's memory, vfio-pci sent the framebuffer away: nobody brings that back.
+    # Taking the GPU's memory, vfio-pci sent the framebuffer away: nothing brings that back.
     host.write("/sys/bus/platform/drivers/efi-framebuffer/bind", "efi-framebuffer.0")
     assert host_files(host) == before
 

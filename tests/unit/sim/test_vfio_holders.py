@@ -49,7 +49,7 @@ def until(true: Callable[[], bool]) -> None:
 
 @contextmanager
 def waiting(host: SimulatedHost, holder: Holder, *calls: Callable[[], object]) -> Iterator[None]:
-    """Calls that wait in the kernel while the body runs, and come back once nobody holds it."""
+    """Calls that wait in the kernel while the body runs, and come back once no process holds it."""
     threads = [threading.Thread(target=call, daemon=True) for call in calls]
     for number, thread in enumerate(threads, 1):
         thread.start()

@@ -64,7 +64,7 @@ def is_there(pid: int) -> bool:
 
 
 def let_go(fifo: Path) -> None:
-    """Let whoever reads the pipe go on, now or when it comes to it; also if nobody does."""
+    """Let the reader of the pipe go on, now or when it comes to it; also if there is none."""
     with open(os.open(fifo, os.O_RDWR | os.O_NONBLOCK), "w") as gate:
         gate.write("go\n")
 

@@ -98,7 +98,7 @@ SPARE: dict[Step, str] = {
 
 
 def test_every_kind_of_step_is_decided_here_and_tried() -> None:
-    """One that takes something is tried above, and one that never does is told with its reason."""
+    """One that takes something is tried above, and one that never does has its reason."""
     assert {type(step) for step in (*TAKE, *SPARE, USB_CLAIM)} == set(get_args(Step))
 
 

@@ -81,7 +81,7 @@ def test_what_was_done_to_devices_is_gone_with_a_reboot(state: StateFolder) -> N
 
 
 def test_a_card_is_as_booted_until_it_is_settled(state: StateFolder) -> None:
-    assert not state.is_as_booted(VF)  # What there was before this folder nobody knows.
+    assert not state.is_as_booted(VF)  # What there was before this folder is not known.
     with state.lock("test"):
         state.settle(VF)
     for _ in ("a new agent", "and another one"):

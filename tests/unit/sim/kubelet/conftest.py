@@ -33,7 +33,7 @@ GPU = "nvidia.com/GPU"
 
 @dataclass(eq=False)
 class Plugin(DevicePluginBase):
-    """Offers `devices` (id: healthy) as one resource; the container is told the ids."""
+    """Offers `devices` (id: healthy) as one resource; the container gets the ids."""
 
     folder: Path
     devices: dict[str, bool]
@@ -143,7 +143,7 @@ async def kubelet(kubelets: Callable[..., Awaitable[Kubelet]]) -> Kubelet:
 
 @pytest.fixture
 async def plugins(folder: Path) -> AsyncIterator[Callable[..., Awaitable[Plugin]]]:
-    """Starts plugins, which register unless told not to."""
+    """Starts plugins, which register by default."""
     started = []
 
     async def start(

@@ -127,7 +127,7 @@ async def test_one_kubelet_can_be_started_again(
     await kubelet.admit(pod("vm"))
     await kubelet.stop()
     await plugin.end()
-    kubelet.remove("vm")  # it ended while nobody looked
+    kubelet.remove("vm")  # it ended unnoticed
     await kubelet.start()
     await plugins({"a": True})
     await until(kubelet, lambda: kubelet.allocatable == {GPU: 1})
