@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _complete(arguments: Sequence[str]) -> NoReturn:
-    """Print completions and exit at once: nobody at a shell waits for threads that hang."""
+    """Print completions and exit at once: a shell does not wait for threads that hang."""
     status: object = 1
     try:
         status = run(arguments)
@@ -155,7 +155,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _colours() -> bool | None:
-    """False where nobody wants colours (https://no-color.org); None: for terminals only."""
+    """False where colours are off (https://no-color.org); None: for terminals only."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return False if plain else None
 

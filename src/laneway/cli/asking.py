@@ -19,7 +19,7 @@ from laneway.kube.resource import served
 _PASSING = {kind.__name__ for kind in (*USED, GpuNotReady, HoldersUnknown)}
 """Reasons that may go away by themselves."""
 _AT_ONCE = 30
-"""Seconds for the answer where nobody wants to wait until the change is applied."""
+"""Seconds for the answer where the command does not wait until the change is applied."""
 
 
 def patience(seconds: int, *, wait: bool) -> int:

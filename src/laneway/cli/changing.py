@@ -1,7 +1,7 @@
 """Storing a desired state, waiting until it is applied, and restoring the last where it is refused.
 
 A command that fails leaves nothing behind that changes the hardware later: it undoes a change that
-the agent refuses, unless somebody else has changed the object since. Only `--when-possible` keeps
+the agent refuses, unless the object has changed since. Only `--when-possible` keeps
 such a change. A command that ends while the agent still works, by a signal or a time limit, says
 that the work goes on, how to watch it and how to cancel it.
 """
@@ -78,7 +78,7 @@ async def applied(
     answer: Callable[[Any, int], progress.Answer],
     waiting: Waiting,
 ) -> progress.Answer | None:
-    """Store a change and wait until it is applied; None where nobody waits for that.
+    """Store a change and wait until it is applied; None where the command does not wait.
 
     `answer`: how far the agent is with a generation of the object. Raises Failure where it was
     refused, and Unfinished where the time was over before.
@@ -216,7 +216,7 @@ async def _back(client: Client, change: Change, written: Any) -> str:
 
 
 async def _removed(client: Client, change: Change, written: Any) -> None:
-    """Delete what the command made, unless somebody has changed it since."""
+    """Delete what the command made, unless it has changed since."""
     for attempt in range(_ATTEMPTS):
         found = await client.get(change.resource, change.name)
         metadata = found.metadata

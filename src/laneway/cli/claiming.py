@@ -45,7 +45,7 @@ _NOT_BOUND = ("NotBound", "NotReady")
 
 
 class Target(NamedTuple):
-    """A device that somebody named."""
+    """A device that an argument names."""
 
     title: str
     node: str

@@ -88,7 +88,7 @@ def _show_warnings() -> None:
 
 
 async def _asked(work: Callable[[Client], Coroutine[Any, Any, R]], cluster: ClusterChoice) -> R:
-    # Somebody waits for the answer: a server that is away is reported at once.
+    # A user waits for the answer: a server that is away is reported at once.
     found = config.load(cluster.kubeconfig, cluster.context)
     async with Client(found, connect_delays=()) as client:
         return await work(client)

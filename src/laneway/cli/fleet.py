@@ -2,7 +2,7 @@
 
 One look is a handful of lists, requested together. What a person may not read, or what is not
 installed, leaves its part out where the command can do without it: only the GPUs themselves are
-needed. What may not be read is said, so that nobody takes it for something that does not exist.
+needed. What may not be read is said, so that it is not taken for something that does not exist.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     layouts: tuple[tuple[VGPULayout, LayoutGpu], ...] = ()
     """Those that say something about it, oldest first."""
     stale: str = ""
-    """Why nobody keeps its objects up to date; empty where nothing is known against it."""
+    """Why no agent keeps its objects up to date; empty where nothing is known against it."""
     claim: PCIDeviceClaim | None = None
     """That of the whole card."""
     labels: Mapping[str, str] = {}
@@ -127,7 +127,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def node_of(device: SRIOVGPUDevice | VGPUDevice) -> str:
-    """The node that holds a device; one that somebody else made may say it in its label only."""
+    """The node that holds a device; one that another client made may say it in its label only."""
     return device.spec.node_name or device.metadata.labels.get(keys.LABEL_NODE, "")
 
 
@@ -188,7 +188,7 @@ def assemble(
     nodes: Mapping[str, Node] | None = None,
     unreadable: Iterable[str] = (),
 ) -> tuple[Gpu, ...]:
-    """Every GPU with what belongs to it; `nodes` None: nobody may say which there are."""
+    """Every GPU with what belongs to it; `nodes` None: they may not be listed."""
     functions: dict[tuple[str, str], list[VGPUDevice]] = defaultdict(list)
     for vgpu in vgpus:
         functions[node_of(vgpu), vgpu.spec.parent_gpu_device_address].append(vgpu)
@@ -219,7 +219,7 @@ def assemble(
 
 
 def staleness(node: Node | None) -> str:
-    """Why the objects of a node may be out of date. A node nobody judges is taken as it is."""
+    """Why the objects of a node may be out of date. A node that is not judged is taken as it is."""
     if node is None:
         return "the cluster has no such node any more"
     ready = find_condition(node.status.conditions, "Ready")

@@ -97,7 +97,7 @@ async def _switched(client: Client, asked: _Asked, result: reporting.Result) -> 
 async def _stored(
     client: Client, meant: fleet.Gpu, asked: _Asked, *, changes_object: bool
 ) -> progress.Answer | None:
-    """Store the change and wait for the agent; None where nobody waits."""
+    """Store the change and wait for the agent; None where the command does not wait."""
     resource, fields = served(SRIOVGPUDevice), asked.fields
     change = Change(
         resource=resource,

@@ -14,7 +14,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def say(words: str) -> None:
     """Tell that a signal ended the command, and what that means; nothing where it means nothing."""
-    # After a SIGHUP nobody may be there to read it.
+    # After a SIGHUP no reader may be there.
     with contextlib.suppress(OSError):
         if words:
             click.echo(f"laneway: interrupted{one_line(words)}", err=True)

@@ -1,7 +1,7 @@
 """`laneway manifests`: what the chart installs with its defaults, for those who use kubectl.
 
 The chart is the one source: its rendering is part of this package (`make manifests`), with marks
-where the namespace and the image belong. Whoever wants another choice than the defaults takes the
+where the namespace and the image belong. For another choice than the defaults there is the
 chart itself.
 """
 

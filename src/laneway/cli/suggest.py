@@ -1,4 +1,4 @@
-"""The question to somebody who wrote a name that is not known: "Did you mean A2-4Q?"."""
+"""The question after a name that is not known: "Did you mean A2-4Q?"."""
 
 from __future__ import annotations
 

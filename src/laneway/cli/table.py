@@ -193,7 +193,7 @@ def indented(line: str, further: int = 0) -> list[str]:
 
 def _terminal() -> int | None:
     """The columns of the terminal; None where stdout leads elsewhere."""
-    if sys.stdout is None or not sys.stdout.isatty():  # None: closed by whoever started us
+    if sys.stdout is None or not sys.stdout.isatty():  # None: closed by the parent
         return None
     return max(shutil.get_terminal_size().columns, _LEAST)
 

@@ -71,7 +71,7 @@ class Store(Generic[T_co]):
             return None
         return set(islice(reversed(self._recent), count))
 
-    def put(self, obj: T_co) -> T_co | None:  # type: ignore[misc]  # only whoever made the store
+    def put(self, obj: T_co) -> T_co | None:  # type: ignore[misc]  # only the store's owner
         """Add or replace; the object that was there before, if any."""
         key = key_of(obj)
         values = [(name, tuple(indexer(obj))) for name, indexer in self._indexers.items()]

@@ -1,9 +1,9 @@
 """Whether a PCI device can be claimed now, as its agent has published it.
 
 The agent decides by the same facts before it touches anything; here they are only read, so that
-the user is told at once. What it has not said anything about yet is its own to decide. A claim that
-leaves the driver alone takes nothing from the node, so only what cannot be done without an IOMMU
-group is refused to it.
+the user gets the answer at once. What it has not said anything about yet is its own to decide. A
+claim that leaves the driver alone takes nothing from the node, so only what cannot be done without
+an IOMMU group is refused to it.
 """
 
 from __future__ import annotations

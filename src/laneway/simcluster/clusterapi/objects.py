@@ -47,7 +47,7 @@ class MachineSetSpec(SetSpec, frozen=True, kw_only=True):
 
 
 class SetStatus(Status, frozen=True, kw_only=True):
-    """What is told of the machines of a set."""
+    """The status of the machines of a set."""
 
     replicas: int | None = None
     ready_replicas: int | None = None

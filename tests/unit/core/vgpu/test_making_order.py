@@ -109,7 +109,8 @@ def takes(driver: Driver, order: Sequence[Wanted]) -> bool:
     return all(driver.make(one.function, one.profile) for one in order)
 
 
-# ---------------------------------------------------------------------------------- as it is told
+# -------------------------------------------------------------------------------- in the given
+# order
 
 
 def test_large_vgpus_of_a_mixed_card_are_made_before_small_ones() -> None:

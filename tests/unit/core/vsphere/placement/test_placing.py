@@ -189,7 +189,7 @@ def test_sub_ids_count_and_missing_ones_may_be_right() -> None:
     assert isinstance(refused([host], other), DeviceNotOffered)
 
 
-# --------------------------------------------------------------------------------- beside whom
+# ------------------------------------------------------------------------------- with which others
 
 
 def test_a_vm_that_is_on_has_what_its_host_reports_wherever_that_was_reserved() -> None:
