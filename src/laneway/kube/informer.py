@@ -126,7 +126,7 @@ class Informer(Generic[T_co]):
             self._call(handler, None, obj)
 
     def follow(self, handler: Callable[[T_co], None]) -> None:
-        """The same for callers that only need the object: as it is now or, once deleted, was last."""
+        """The same for callers that need only the object: as it is or, once deleted, was last."""
 
         def changed(old: T_co | None, new: T_co | None) -> None:
             if (known := new or old) is not None:
