@@ -161,9 +161,10 @@ async def test_a_replacement_needs_the_version_that_it_replaces(api: Any) -> Non
     without = {**newer, "metadata": {"name": api.name()}}
     with pytest.raises(InvalidError, match=r"metadata\.resourceVersion"):
         await api.call("PUT", api.name(), without)
-    replaced = await api.call("PUT", api.name(), {**newer, "spec": {"address": "0000:08:00.4"}})
+    spec = {field: made["spec"][field] for field in ("address", "nodeName")}
+    replaced = await api.call("PUT", api.name(), {**newer, "spec": spec})
 
-    assert replaced["spec"] == {"address": "0000:08:00.4"}
+    assert replaced["spec"] == spec
     assert replaced["metadata"]["uid"] == made["metadata"]["uid"]
 
 
