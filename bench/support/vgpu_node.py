@@ -44,10 +44,10 @@ class CountingClient(Client):
 
     requests: ClassVar[Counter[str]] = Counter()
 
-    async def _call(self, method: str, path: str, *args: Any) -> bytes:
+    async def call(self, method: str, path: str, *args: Any) -> bytes:
         kind = "events" if "/events" in path else "reads" if method == "GET" else "writes"
         self.requests[kind] += 1
-        return await super()._call(method, path, *args)
+        return await super().call(method, path, *args)
 
 
 class TimedHost:

@@ -189,16 +189,16 @@ class Cluster:
     async def quiet(self, agent: Agent) -> None:
         """Have the agent work on every object, as it is stored now, until it has nothing to do."""
         async with asyncio.timeout(SECONDS):
-            await caught_up(self.client, [*agent._caches.waited_for, agent._caches.layouts])
-            for publisher in agent._publishers:
+            await caught_up(self.client, [*agent.caches.waited_for, agent.caches.layouts])
+            for publisher in agent.publishers:
                 stored = {obj.metadata.name for obj in publisher.informer.store}
                 for name in stored | set(publisher.wanted):
                     publisher.queue.add(name)
-            for publisher in agent._publishers:
+            for publisher in agent.publishers:
                 await publisher.queue.join()
-            agent._layout._ask_all()
-            await agent._layout.queue.join()
-            await agent._recorder.flush()
+            agent.layout.ask_all()
+            await agent.layout.queue.join()
+            await agent.recorder.flush()
 
     def metric(self, name: str) -> float:
         """The sum of a metric over all its labels."""
@@ -314,7 +314,7 @@ async def _remove(client: Client, nodes: set[str]) -> None:
         resource = served(kind.type)
         # A collection can be deleted in one namespace only.
         for namespace in await _namespaces(client, resource):
-            await client._call("DELETE", resource.path(namespace))
+            await client.call("DELETE", resource.path(namespace))
         for key in await _keys(client, resource):
             with contextlib.suppress(NotFoundError):
                 await client.patch(
@@ -324,7 +324,7 @@ async def _remove(client: Client, nodes: set[str]) -> None:
         with contextlib.suppress(NotFoundError):
             await client.delete(served(CoreNode), name)
     about = {"fieldSelector": f"involvedObject.apiVersion={served(VGPUDevice).api_version}"}
-    await client._call("DELETE", "/api/v1/namespaces/default/events", about)
+    await client.call("DELETE", "/api/v1/namespaces/default/events", about)
 
 
 async def _until_served(client: Client, path: str) -> None:
@@ -467,7 +467,7 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     But watches, and looks for a KubeVirt that is not there: those come by the clock.
     """
     seen: list[tuple[str, str]] = []
-    real = Client._call
+    real = Client.call
 
     async def call(self: Client, method: str, path: str, *args: Any) -> bytes:
         looks = path.endswith("/kubevirts")
@@ -478,7 +478,7 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
             seen.append((method, path))
         return answer
 
-    monkeypatch.setattr(Client, "_call", call)
+    monkeypatch.setattr(Client, "call", call)
     return seen
 
 

@@ -74,7 +74,7 @@ async def test_looking_at_rest_costs_no_scan_and_no_request(cluster, simulated, 
     requests.clear()
 
     for _ in range(3):
-        await agent._silent.look()
+        await agent.silent.look()
     await cluster.quiet(agent)
 
     assert requests == []

@@ -168,7 +168,7 @@ async def test_a_server_without_the_api_is_reported_once(
     monkeypatch.setattr(dra, "MISSING_SECONDS", 0.001)
     asked = 0
     often = asyncio.Event()
-    real = Client._call
+    real = Client.call
 
     async def call(self: Client, method: str, path: str, *args: Any) -> bytes:
         nonlocal asked
@@ -177,7 +177,7 @@ async def test_a_server_without_the_api_is_reported_once(
             often.set()
         return await real(self, method, path, *args)
 
-    monkeypatch.setattr(Client, "_call", call)
+    monkeypatch.setattr(Client, "call", call)
     async with start() as publisher:
         publisher.offered([offer(0, 7)], Inventory(), {})
         async with asyncio.timeout(60):
@@ -190,7 +190,7 @@ async def test_a_server_without_the_api_is_reported_once(
 class Forgetful(Client):
     """Requests reach a server that drops what is behind feature gates."""
 
-    async def _call(
+    async def call(
         self, method: str, path: str, params: Any = None, body: Any = None, *more: Any
     ) -> bytes:
         body = copy.deepcopy(body)
@@ -199,7 +199,7 @@ class Forgetful(Client):
         for one in spec.get("devices") or ():
             one.pop("taints", None)
             one.pop("consumesCounters", None)
-        return await super()._call(method, path, params, body, *more)
+        return await super().call(method, path, params, body, *more)
 
 
 async def test_a_server_that_drops_counters_gets_nothing_that_needs_them(
@@ -246,14 +246,14 @@ async def test_who_may_not_look_has_published_nothing(
     cluster: Any, start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A role from before this feature says nothing of slices."""
-    real = Client._call
+    real = Client.call
 
     async def call(self: Client, method: str, path: str, *args: Any) -> bytes:
         if "resourceslices" in path:
             raise ForbiddenError(403, "Forbidden", "not for you")
         return await real(self, method, path, *args)
 
-    monkeypatch.setattr(Client, "_call", call)
+    monkeypatch.setattr(Client, "call", call)
     async with start(publish=False) as publisher:
         async with asyncio.timeout(60):
             await publisher.run()

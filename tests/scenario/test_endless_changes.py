@@ -21,7 +21,7 @@ async def settled(cluster: Any, agent: Any, requests: list[tuple[str, str]]) -> 
     await cluster.quiet(agent)
     await cluster.quiet(agent)
     requests.clear()
-    await agent._observer.rescan()
+    await agent.observer.rescan()
     await cluster.quiet(agent)
     assert requests == []
 

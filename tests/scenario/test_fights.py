@@ -55,7 +55,7 @@ async def not_before(cluster: Any, agent: Any, host: SimulatedHost, requests: li
     requests.clear()
     writes = host.faults.count
     for _ in range(3):
-        await agent._observer.rescan()
+        await agent.observer.rescan()
         await cluster.quiet(agent)
     assert requests == []
     assert host.faults.count == writes

@@ -292,7 +292,7 @@ async def test_removed_mixed_sizes_come_back(cluster, bare):
     await in_mode(cluster, named(A2), "MixedSize")
 
     assert host.call([SMI, "vgpu", "-i", A2, "-shm", "0"]).status == 0
-    await agent._observer.rescan(PciAddress.parse(A2))
+    await agent.observer.rescan(PciAddress.parse(A2))
 
     await cluster.quiet(agent)
     await in_mode(cluster, named(A2), "MixedSize")
@@ -420,7 +420,7 @@ async def test_at_rest_nothing_is_asked_or_written(cluster, bare, requests):
     requests.clear()
 
     for _ in range(3):
-        await agent._observer.rescan(PciAddress.parse(A100))
+        await agent.observer.rescan(PciAddress.parse(A100))
         await cluster.quiet(agent)
 
     assert requests == []

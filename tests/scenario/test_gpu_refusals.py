@@ -108,7 +108,7 @@ async def test_a_gpu_that_does_not_answer_is_not_put_into_a_mode(cluster, bare):
     assert "NVIDIA-SMI has failed" in await refused(cluster, named(A2), "GpuUnreadable")
     assert (await cluster.get(SRIOVGPUDevice, named(A2))).status.mode == ""
     host.faults.clear()
-    await agent._observer.rescan(PciAddress.parse(A2))
+    await agent.observer.rescan(PciAddress.parse(A2))
     await in_mode(cluster, named(A2), "MixedSize")
 
 
@@ -123,7 +123,7 @@ async def test_a_card_whose_sr_iov_is_switched_off_says_so_and_keeps_its_desired
     without = bare("a2")
     home = without.resolve(f"/sys/bus/pci/devices/{A2}")
     for name in ("sriov_totalvfs", "sriov_numvfs", "sriov_vf_device"):
-        without._tree.discard(f"{home}/{name}")
+        without.tree.discard(f"{home}/{name}")
 
     agent = await cluster.start_agent("node1", without)
 

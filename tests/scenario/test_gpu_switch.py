@@ -156,7 +156,7 @@ async def test_a_gpu_and_its_vgpus_take_turns(cluster, gate):
     await cluster.disable(FIRST)
     await host.written(2)
     seen = asyncio.Event()
-    gpus = next(one for one in agent._publishers if one.resource.kind == "SRIOVGPUDevice")
+    gpus = next(one for one in agent.publishers if one.resource.kind == "SRIOVGPUDevice")
     gpus.informer.subscribe(lambda _, after: None if after.spec.enabled else seen.set())
 
     await switch(cluster, on=False)
@@ -222,7 +222,7 @@ async def test_a_program_that_fails_is_quoted(cluster, bare):
     assert "sriov-manage ended with status 3: Unable to allocate MSI-X" in words
     assert number_of_vfs(host) == 0
     before = host.faults.count
-    await agent._observer.rescan()
+    await agent.observer.rescan()
     await cluster.quiet(agent)
     assert host.faults.count == before  # no retry storm
     assert [reason for reason, _ in await events(cluster, GPU)] == ["WriteFailed"]
@@ -453,7 +453,7 @@ async def test_at_rest_nothing_is_asked_or_written(cluster, simulated, requests)
     before = host.faults.count
 
     for _ in range(3):
-        await agent._observer.rescan()
+        await agent.observer.rescan()
         await cluster.quiet(agent)
 
     assert requests == []

@@ -29,7 +29,7 @@ class Answers:
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
     held = Answers()
-    real = Client._call
+    real = Client.call
 
     async def call(self: Client, method: str, path: str, *args: Any) -> bytes:
         if method == "PATCH" and path.endswith("vgpulayouts/all/status"):
@@ -37,7 +37,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
             await held.go.wait()
         return await real(self, method, path, *args)
 
-    monkeypatch.setattr(Client, "_call", call)
+    monkeypatch.setattr(Client, "call", call)
     return held
 
 
@@ -58,7 +58,7 @@ async def test_an_answer_that_comes_after_the_gpu_has_left_the_selection_goes(
     }
     await cluster.client.create(served(VGPULayout), body)
     seen = asyncio.Event()
-    agent._caches.layouts.subscribe(
+    agent.caches.layouts.subscribe(
         lambda _, after: seen.set() if after and after.metadata.generation > 1 else None
     )
     async with asyncio.timeout(SECONDS):
@@ -90,7 +90,7 @@ class News:
 def news(monkeypatch: pytest.MonkeyPatch) -> News:
     found = News()
     late = {served(VGPULayout).path(), served(CoreNode).path()}
-    watch, call = Client.watch, Client._call
+    watch, call = Client.watch, Client.call
 
     async def slow(self: Client, resource: Any, *args: Any, **params: Any) -> AsyncIterator[Any]:
         async for event in watch(self, resource, *args, **params):
@@ -109,7 +109,7 @@ def news(monkeypatch: pytest.MonkeyPatch) -> News:
         return answer
 
     monkeypatch.setattr(Client, "watch", slow)
-    monkeypatch.setattr(Client, "_call", reported)
+    monkeypatch.setattr(Client, "call", reported)
     return found
 
 

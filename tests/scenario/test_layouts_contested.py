@@ -335,7 +335,7 @@ def killing(monkeypatch: pytest.MonkeyPatch) -> Any:
         agent: Any = None
         left = 0
 
-    trap, real = Trap(), Client._call
+    trap, real = Trap(), Client.call
     desired_states = re.compile(r"/((vgpudevices|sriovgpudevices)/[^/]+|vgpulayouts/[^/]+/status)$")
 
     async def call(self: Client, method: str, path: str, *args: Any) -> bytes:
@@ -349,7 +349,7 @@ def killing(monkeypatch: pytest.MonkeyPatch) -> Any:
                 trap.agent.task.cancel()
         return answer
 
-    monkeypatch.setattr(Client, "_call", call)
+    monkeypatch.setattr(Client, "call", call)
     return trap
 
 
@@ -399,7 +399,7 @@ async def test_at_rest_there_are_no_requests(
 
     requests.clear()
     for agent in agents:
-        await agent._observer.rescan()
+        await agent.observer.rescan()
         await cluster.quiet(agent)
 
     assert requests == []
@@ -426,7 +426,7 @@ async def test_nothing_is_read_as_long_as_nothing_changes(
     await cluster.quiet(agent)
     before = len(looks)
 
-    await agent._observer.rescan()
+    await agent.observer.rescan()
     await cluster.quiet(agent)
 
     assert len(looks) == before

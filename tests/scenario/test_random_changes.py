@@ -258,7 +258,7 @@ class Life:
                 while wrong := await self.wrong():
                     await self.revive()
                     for node in self.nodes:
-                        node.agent._observer.want()
+                        node.agent.observer.want()
                     self.last = wrong
                     await asyncio.sleep(0.05)  # Rest is what nothing announces.
         except TimeoutError:
@@ -378,7 +378,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def network(monkeypatch: pytest.MonkeyPatch) -> Network:
     made = Network()
-    real = Client._call
+    real = Client.call
 
     async def call(self: Client, method: str, path: str, *args: Any) -> bytes:
         if not made.is_due():
@@ -388,7 +388,7 @@ def network(monkeypatch: pytest.MonkeyPatch) -> Network:
             raise UnreachableError("the answer was lost")
         raise ApiError(500, "InternalError", "a fault")
 
-    monkeypatch.setattr(Client, "_call", call)
+    monkeypatch.setattr(Client, "call", call)
     return made
 
 

@@ -69,7 +69,7 @@ async def desired(cluster: Any) -> dict[str, str]:
 
 async def events(cluster: Any, agent: Any, of: str) -> dict[str, str]:
     """The events of an object, by reason."""
-    await agent._recorder.flush()
+    await agent.recorder.flush()
     pages = [page async for page in cluster.client.list(EVENTS, "default")]
     found = [msgspec.json.decode(item) for page in pages for item in page.items]
     return {
@@ -293,12 +293,12 @@ def dying(cluster: Any) -> Callable[[int], Client]:
             self.__dict__ |= cluster.own.__dict__
             self.left = writes
 
-        async def _call(self, method: str, path: str, *args: Any) -> bytes:
+        async def call(self, method: str, path: str, *args: Any) -> bytes:
             if method != "GET" and "/devices.harvesterhci.io/" in path:
                 if self.left == 0:
                     raise Killed
                 self.left -= 1
-            return await super()._call(method, path, *args)
+            return await super().call(method, path, *args)
 
     return Dying
 

@@ -167,7 +167,7 @@ async def test_a_foreign_vgpu_that_comes_in_the_way_of_an_attempt_is_not_taken_a
     host.open.set()
 
     await cluster.answer(VGPU, "UnmanagedProfile")
-    await agent._observer.rescan()
+    await agent.observer.rescan()
     await cluster.quiet(agent)
     assert cluster.carried(host) == {"0000:08:00.4": Q8}
 

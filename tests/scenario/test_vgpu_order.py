@@ -230,7 +230,7 @@ async def test_waiting_vms_are_named_when_their_gpu_is_to_become_something_else(
 
     gpu = named(gpu_of(gated.host))
     await cluster.patch(SRIOVGPUDevice, gpu, {"spec": {"mode": "MixedSize"}})
-    await caught_up(cluster.client, agent._caches.waited_for)
+    await caught_up(cluster.client, agent.caches.waited_for)
     gated.open.set()
 
     await cluster.answer(first, "Configured")

@@ -60,7 +60,7 @@ async def test_at_rest_nothing_is_asked_or_written(cluster, requests, gate):
     host.writes.clear()
 
     for _ in range(3):
-        await agent._observer.rescan()
+        await agent.observer.rescan()
         await cluster.quiet(agent)
 
     assert requests == []

@@ -47,7 +47,7 @@ Object = dict[str, Any]
 
 async def ask(client: Client, method: str, path: str, body: Any = None, params: Any = None) -> Any:
     """One request, and the JSON of its answer."""
-    return msgspec.json.decode(await client._call(method, path, params, body))
+    return msgspec.json.decode(await client.call(method, path, params, body))
 
 
 def rendered(values: Mapping[str, Any] | None = None) -> list[Object]:

@@ -144,14 +144,14 @@ class Unreliable(Client):
 
     faults: Faults
 
-    async def _call(self, method: str, path: str, *args: Any) -> bytes:
+    async def call(self, method: str, path: str, *args: Any) -> bytes:
         name = path.removesuffix("/status").rpartition("/")[2]
         begins = "InProgress" in repr(args)
         if begins:
             self.faults.begun.add(name)
         if not self.faults.count("request"):
             dies = method != "GET" and self.faults.count("kill")
-            answer = await super()._call(method, path, *args)
+            answer = await super().call(method, path, *args)
             if path.endswith("/status") and not begins:
                 self.faults.begun.discard(name)
             if dies:
@@ -159,7 +159,7 @@ class Unreliable(Client):
                 await asyncio.Event().wait()
             return answer
         if self.faults.answered:
-            await super()._call(method, path, *args)
+            await super().call(method, path, *args)
             raise UnreachableError("the answer was lost")
         raise ApiError(500, "InternalError", "a fault")
 
@@ -310,7 +310,7 @@ class Story:
                 if not await self.problems():
                     return
                 if self.agent is not None:
-                    self.agent._observer.want()  # vendor VFIO announces no change
+                    self.agent.observer.want()  # vendor VFIO announces no change
                 await asyncio.sleep(0.01)
 
     async def problems(self) -> list[str]:

@@ -14,7 +14,7 @@ from laneway.kube.errors import NotFoundError
 from laneway.kube.informer import Informer
 from laneway.kube.resource import Key, key_of
 
-_call = Client._call  # Before a test counts requests, or stops them: these are not meant.
+_call = Client.call  # Before a test counts requests, or stops them: these are not meant.
 
 
 class _Item(msgspec.Struct):
@@ -34,11 +34,11 @@ async def caught_up(client: Client, informers: Iterable[Informer[Any]]) -> None:
 
 async def _shows(client: Client, informer: Informer[Any]) -> bool:
     selectors = {
-        "labelSelector": informer._label_selector,
-        "fieldSelector": informer._field_selector,
+        "labelSelector": informer.label_selector,
+        "fieldSelector": informer.field_selector,
     }
     try:
-        answer = await _call(client, "GET", informer._resource.path(), selectors)
+        answer = await _call(client, "GET", informer.resource.path(), selectors)
     except NotFoundError:
         answer = b"{}"
     metas = [one.metadata for one in msgspec.json.decode(answer, type=_List).items or ()]

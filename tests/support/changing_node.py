@@ -45,7 +45,7 @@ class Node:
     def vgpus(self) -> tuple[VgpuFunction, ...]:
         inventory = scan(self.host)
         # A full card lists no profile: only the node remembers how that one is called.
-        return (named(inventory, self.agent._hardware.state) if self.agent else inventory).vgpus
+        return (named(inventory, self.agent.hardware.state) if self.agent else inventory).vgpus
 
     def carried(self, gpu: PciAddress) -> Counter[str]:
         """The vGPUs of a GPU, by profile; one whose name nothing tells, by its type id."""

@@ -60,7 +60,7 @@ class Gpu:
 
     async def look(self, agent: Any) -> None:
         """Have the agent see what was changed by hand."""
-        await agent._observer.rescan(PciAddress.parse(self.address))
+        await agent.observer.rescan(PciAddress.parse(self.address))
 
     async def get(self) -> Any:
         return await self.cluster.get(MigConfiguration, self.name)

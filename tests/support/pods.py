@@ -241,4 +241,4 @@ async def _secret(client: Client) -> Any:
 
 async def _merge(client: Client, path: str, body: Any) -> None:
     with contextlib.suppress(ApiError):  # It may be gone again.
-        await client._call("PATCH", path, None, body, PatchType.MERGE)
+        await client.call("PATCH", path, None, body, PatchType.MERGE)

@@ -71,9 +71,9 @@ class Line(Client):
         self.done: list[tuple[str, str]] = []
         self.refused: list[tuple[str, str]] = []
 
-    async def _call(self, method: str, path: str, *args: Any, **kwargs: Any) -> bytes:
+    async def call(self, method: str, path: str, *args: Any, **kwargs: Any) -> bytes:
         try:
-            answer = await super()._call(method, path, *args, **kwargs)
+            answer = await super().call(method, path, *args, **kwargs)
         except ApiError:
             self.refused.append((method, path))
             raise

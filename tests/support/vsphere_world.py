@@ -62,10 +62,10 @@ class Line(Client):
 
     cut = False
 
-    async def _call(self, *args: Any, **kwargs: Any) -> bytes:
+    async def call(self, *args: Any, **kwargs: Any) -> bytes:
         if self.cut:
             raise UnreachableError("whoever asks is dead")
-        return await super()._call(*args, **kwargs)
+        return await super().call(*args, **kwargs)
 
 
 class World:

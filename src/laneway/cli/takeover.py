@@ -22,14 +22,14 @@ def take_over(where: ClusterChoice, *, dry_run: bool, back: bool, seconds: int) 
     async def work(client: Client) -> int:
         facts = await look(client)
         if back:
-            return await _back(client, facts, dry_run=dry_run)
-        return await _there(client, facts, dry_run=dry_run, seconds=seconds)
+            return await undo(client, facts, dry_run=dry_run)
+        return await carry_out(client, facts, dry_run=dry_run, seconds=seconds)
 
     again = ". What was done stays. Run the command again to continue."
     return connection.ask(work, where, "" if dry_run else again)
 
 
-async def _there(client: Client, facts: TakeoverFacts, *, dry_run: bool, seconds: int) -> int:
+async def carry_out(client: Client, facts: TakeoverFacts, *, dry_run: bool, seconds: int) -> int:
     harvester = facts.cluster.harvester
     if harvester.seen and not (harvester.daemon_set or harvester.hooks):
         click.echo("Nothing to do: Harvester's PCI devices controller is not installed here.")
@@ -58,7 +58,7 @@ async def _there(client: Client, facts: TakeoverFacts, *, dry_run: bool, seconds
     return 0
 
 
-async def _back(client: Client, facts: TakeoverFacts, *, dry_run: bool) -> int:
+async def undo(client: Client, facts: TakeoverFacts, *, dry_run: bool) -> int:
     harvester = facts.cluster.harvester
     if harvester.seen and not (harvester.parked or harvester.saved):
         click.echo("Nothing to do: nothing of Harvester's controller was taken over.")

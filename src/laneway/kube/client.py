@@ -102,7 +102,7 @@ class Client:
 
     async def get(self, resource: Resource[T], name: str, namespace: str = "") -> T:
         """One object. Raises NotFoundError."""
-        body = await self._call("GET", resource.path(namespace, name))
+        body = await self.call("GET", resource.path(namespace, name))
         return self._decode(resource, body)
 
     async def list(
@@ -122,7 +122,7 @@ class Client:
         if limit:
             params["limit"] = str(limit)
         while True:
-            body = await self._call("GET", resource.path(namespace), params)
+            body = await self.call("GET", resource.path(namespace), params)
             try:
                 page = _decode_list(body)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -143,7 +143,7 @@ class Client:
     ) -> T:
         """Make an object. Raises AlreadyExistsError, InvalidError."""
         params = _write_options(field_manager, dry_run)
-        answer = await self._call("POST", resource.path(namespace), params, body)
+        answer = await self.call("POST", resource.path(namespace), params, body)
         return self._decode(resource, answer)
 
     async def act(
@@ -158,7 +158,7 @@ class Client:
 
         Raises NotFoundError, ConflictError.
         """
-        await self._call("POST", resource.path(namespace, name, action), None, body)
+        await self.call("POST", resource.path(namespace, name, action), None, body)
 
     async def patch(
         self,
@@ -178,7 +178,7 @@ class Client:
         if force:
             params["force"] = "true"
         path = resource.path(namespace, name, subresource)
-        answer = await self._call("PATCH", path, params, body, patch_type)
+        answer = await self.call("PATCH", path, params, body, patch_type)
         return self._decode(resource, answer)
 
     async def delete(
@@ -209,7 +209,7 @@ class Client:
             options["gracePeriodSeconds"] = grace_seconds
         if dry_run:
             options["dryRun"] = ["All"]
-        await self._call("DELETE", resource.path(namespace, name), None, options)
+        await self.call("DELETE", resource.path(namespace, name), None, options)
 
     async def watch(
         self,
@@ -246,7 +246,7 @@ class Client:
 
     async def raw(self, path: str, params: Mapping[str, str] | None = None) -> bytes:
         """The body of a GET, such as /version or /readyz."""
-        return await self._call("GET", path, params)
+        return await self.call("GET", path, params)
 
     @staticmethod
     def _decode(resource: Resource[T], body: bytes) -> T:
@@ -255,7 +255,7 @@ class Client:
         except (msgspec.DecodeError, ValueError) as error:
             raise UndecodableError(f"{resource}: cannot be read: {error}") from None
 
-    async def _call(
+    async def call(
         self,
         method: str,
         path: str,
@@ -263,6 +263,7 @@ class Client:
         body: Body | None = None,
         content_type: str = JSON,
     ) -> bytes:
+        """The body of an answer; all requests but watches come through here."""
         data = None if body is None else msgspec.json.encode(body)
         request = Request(method, path, params or {}, data, content_type)
         return await self._connection.body(request)

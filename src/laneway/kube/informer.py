@@ -108,10 +108,10 @@ class Informer(Generic[T_co]):
         self.counts = Counts()
         self.resource_version = ""
         self._client = client
-        self._resource = resource
+        self.resource = resource
         self._namespace = namespace
-        self._label_selector = label_selector
-        self._field_selector = field_selector
+        self.label_selector = label_selector
+        self.field_selector = field_selector
         self._watch_seconds = watch_seconds
         self._read_grace = read_grace
         self._jitter = jitter
@@ -178,7 +178,7 @@ class Informer(Generic[T_co]):
         if isinstance(problem, ApiError) and problem.retry_after:
             delay = max(delay, problem.retry_after)
         reason = problem or "the server closed the watch at once"
-        log.log(self._level(failures), "%s: %s; retrying in %.1f s", self._resource, reason, delay)
+        log.log(self._level(failures), "%s: %s; retrying in %.1f s", self.resource, reason, delay)
         await self._sleep(delay)
 
     def _level(self, failures: int) -> int:
@@ -187,17 +187,17 @@ class Informer(Generic[T_co]):
             return logging.WARNING
         if failures > 1:
             return logging.DEBUG
-        return logging.INFO if self._resource.optional else logging.WARNING
+        return logging.INFO if self.resource.optional else logging.WARNING
 
     async def _list(self, limit: int) -> None:
         self.counts.lists += 1
         seen: set[Key] = set()
         version = ""
         pages = self._client.list(
-            self._resource,
+            self.resource,
             self._namespace,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
+            label_selector=self.label_selector,
+            field_selector=self.field_selector,
             limit=limit,
         )
         async with aclosing(pages):
@@ -217,11 +217,11 @@ class Informer(Generic[T_co]):
         self.counts.watches += 1
         seconds = int(self._watch_seconds * (1 + self._jitter()))
         events = self._client.watch(
-            self._resource,
+            self.resource,
             self._namespace,
             resource_version=self.resource_version,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
+            label_selector=self.label_selector,
+            field_selector=self.field_selector,
             server_seconds=seconds,
             read_seconds=seconds + self._read_grace,
         )
@@ -247,7 +247,7 @@ class Informer(Generic[T_co]):
     def _apply(self, raw: msgspec.Raw) -> tuple[Key | None, str]:
         """Take an object in; its key and version, as far as they can be read."""
         try:
-            obj = self._resource.decode(raw)
+            obj = self.resource.decode(raw)
             key, version = key_of(obj), obj.metadata.resource_version
             known = self.store.get(key.name, key.namespace)
             if known is None or known.metadata.resource_version != version:
@@ -265,7 +265,7 @@ class Informer(Generic[T_co]):
         reason = " ".join(str(error).split()) or type(error).__name__
         self.counts.undecodable += 1
         if key is None or self.undecodable.get(key) != reason:
-            log.error("%s %s cannot be read: %s", self._resource, key or "(no name)", reason)
+            log.error("%s %s cannot be read: %s", self.resource, key or "(no name)", reason)
         if key is not None:
             self.undecodable[key] = reason
         return key, version
@@ -284,7 +284,7 @@ class Informer(Generic[T_co]):
         try:
             handler(old, new)
         except Exception:
-            log.exception("%s: a handler failed", self._resource)
+            log.exception("%s: a handler failed", self.resource)
 
 
 def _identify(raw: msgspec.Raw) -> tuple[Key | None, str]:

@@ -63,15 +63,15 @@ class Agent:
         self.node = node
         self.ready = asyncio.Event()
         self.restored = asyncio.Event()
-        caches = self._caches = NodeCaches(client, node, has_kubelet=bool(kubelet))
+        caches = self.caches = NodeCaches(client, node, has_kubelet=bool(kubelet))
         metrics = self._metrics = AgentMetrics(families, node, desired_vgpus=caches.desired_vgpus)
-        hardware = self._hardware = hardware._replace(workloads=caches.workload)
+        hardware = self.hardware = hardware._replace(workloads=caches.workload)
         locks = GpuLocks()
-        self._observer = Observer(hardware, locks, metrics)
-        self._silent = SilentChanges(hardware.host, self._observer, locks)
-        self._recorder = EventRecorder(client, COMPONENT, node)
+        self.observer = Observer(hardware, locks, metrics)
+        self.silent = SilentChanges(hardware.host, self.observer, locks)
+        self.recorder = EventRecorder(client, COMPONENT, node)
         identity = CardIdentity(node, gpus=caches.gpus, vgpus=caches.vgpus, migs=caches.migs)
-        context = Context(hardware, self._observer, self._recorder, metrics, locks, identity)
+        context = Context(hardware, self.observer, self.recorder, metrics, locks, identity)
         self._slices = Slices(node, client, caches.nodes, metrics, publish=dra)
         self._device_plugin = DevicePluginController(
             node,
@@ -84,11 +84,11 @@ class Agent:
         )
         self._owners = Owners(node, caches.layouts)
         built = Families(node, client, caches, context, self._device_plugin)
-        self._publishers = built.publishers(self._owners)
+        self.publishers = built.publishers(self._owners)
         self._renumberer = built.renumberer()
-        self._vgpu_claims = built.vgpu_claims()
+        self.vgpu_claims = built.vgpu_claims()
         self._orphans = built.orphans()
-        self._layout = built.layouts()
+        self.layout = built.layouts()
         self._mig_labels = MigLabels(node, client, caches.unlabelled_migs, metrics)
         self._label = DriverLabel(node, client, caches.nodes, metrics)
 
@@ -106,7 +106,7 @@ class Agent:
         waiting = False
         while True:
             try:
-                stack.enter_context(self._hardware.state.serving(ACTOR))
+                stack.enter_context(self.hardware.state.serving(ACTOR))
             except BusyError as error:
                 if not waiting:
                     log.warning(
@@ -130,44 +130,44 @@ class Agent:
         began = asyncio.get_running_loop().time()
         await self._recover()
         async with asyncio.TaskGroup() as tasks:
-            for informer in self._caches.waited_for:
+            for informer in self.caches.waited_for:
                 tasks.create_task(informer.run())
-            tasks.create_task(self._recorder.run())
-            for informer in self._caches.waited_for:
+            tasks.create_task(self.recorder.run())
+            for informer in self.caches.waited_for:
                 await informer.synced.wait()
-            tasks.create_task(self._observer.run())
-            await self._observer.scanned.wait()
+            tasks.create_task(self.observer.run())
+            await self.observer.scanned.wait()
             # Before anything else, so that pods get devices again that were there all the time.
-            self._observer.subscribe(self._device_plugin.observed)
+            self.observer.subscribe(self._device_plugin.observed)
             tasks.create_task(self._device_plugin.run())
             tasks.create_task(self._slices.run())
             await self._device_plugin.settle()
-            self._observer.subscribe(self._renumberer.observed)
+            self.observer.subscribe(self._renumberer.observed)
             await self._renumberer.settle()
             tasks.create_task(self._renumberer.run())
-            self._observer.subscribe(self._label.observed)
-            for publisher in self._publishers:
-                self._observer.subscribe(publisher.observed)
+            self.observer.subscribe(self._label.observed)
+            for publisher in self.publishers:
+                self.observer.subscribe(publisher.observed)
                 tasks.create_task(publisher.run())
             tasks.create_task(self._label.run())
             tasks.create_task(self._mig_labels.run())
-            tasks.create_task(self._silent.run())
+            tasks.create_task(self.silent.run())
             tasks.create_task(self._restore(began))
-            for publisher in self._publishers:
+            for publisher in self.publishers:
                 await publisher.published.wait()
-            tasks.create_task(self._vgpu_claims.run())
+            tasks.create_task(self.vgpu_claims.run())
             tasks.create_task(self._orphans.run())
-            self._observer.subscribe(self._layout.observed)
-            tasks.create_task(self._caches.layouts.run())
+            self.observer.subscribe(self.layout.observed)
+            tasks.create_task(self.caches.layouts.run())
             tasks.create_task(self._owners.run())
-            tasks.create_task(self._layout.run())
+            tasks.create_task(self.layout.run())
             self.ready.set()
             log.info("the devices of node %s are published", self.node)
 
     async def _restore(self, began: float) -> None:
         """Tell when everything is again as it was desired before the start."""
-        await self._vgpu_claims.made.wait()
-        await restored([one for one in self._publishers if isinstance(one, ActingController)])
+        await self.vgpu_claims.made.wait()
+        await restored([one for one in self.publishers if isinstance(one, ActingController)])
         seconds = asyncio.get_running_loop().time() - began
         self._metrics.restored(seconds)
         log.info(
@@ -185,7 +185,7 @@ class Agent:
         node's devices needs neither.
         """
         try:
-            await recover(self._hardware, actor=ACTOR)
+            await recover(self.hardware, actor=ACTOR)
         except StateError as error:
             log.error("interrupted plans cannot be recovered: %s", error)  # noqa: TRY400 - its text says it all
         except BusyError as error:

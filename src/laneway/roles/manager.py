@@ -94,19 +94,19 @@ class Manager:
         self._metrics = ManagerMetrics(registry)
         registry.register(LedgerCollector(self._reported, lambda: self.ledger.build_seconds))
         registry.register(UncheckedCollector(self.caches.vms, lambda: self.leading))
-        self._recorder = EventRecorder(client, MANAGER)
+        self.recorder = EventRecorder(client, MANAGER)
         self._election = Election(
             client, namespace, LEASE, identity or own_identity(), timing=timing, clock=clock
         )
-        self._parts: Sequence[Leading[Any]] = [
-            Permitting(client, self.caches, self._metrics, self._recorder),
+        self.parts: Sequence[Leading[Any]] = [
+            Permitting(client, self.caches, self._metrics, self.recorder),
             Allocating(client, self.caches, self._metrics),
             Cleanup(client, self.caches, self._metrics),
             Unanswered(client, self.caches, self._metrics),
         ]
         if certificates:
-            keeper = WebhookCertificates(client, namespace, self._metrics, self._recorder)
-            self._parts = [*self._parts, keeper]
+            keeper = WebhookCertificates(client, namespace, self._metrics, self.recorder)
+            self.parts = [*self.parts, keeper]
         self.vsphere: Vsphere | None = None
         if vsphere != "none":
             from laneway.roles.vsphere import Vsphere  # noqa: PLC0415 - large and slow to load
@@ -114,12 +114,12 @@ class Manager:
             self.vsphere = Vsphere(
                 client,
                 registry,
-                self._recorder,
+                self.recorder,
                 standalone=vsphere == "standalone",
                 check_nodes=check_nodes,
                 check_image=check_image,
             )
-            self._parts = [*self._parts, *self.vsphere.parts]
+            self.parts = [*self.parts, *self.vsphere.parts]
 
     @property
     def leading(self) -> bool:
@@ -150,7 +150,7 @@ class Manager:
             for informer in self._informers():
                 tasks.create_task(informer.run())
             tasks.create_task(self.ledger.run())
-            tasks.create_task(self._recorder.run())
+            tasks.create_task(self.recorder.run())
             tasks.create_task(self._election.run(self._lead))
             for informer in self._needed().values():
                 await informer.synced.wait()
@@ -183,7 +183,7 @@ class Manager:
         self._metrics.leading(True)
         try:
             async with asyncio.TaskGroup() as tasks:
-                for part in self._parts:
+                for part in self.parts:
                     tasks.create_task(part.run())
         finally:
             self._metrics.leading(False)

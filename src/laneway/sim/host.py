@@ -63,11 +63,11 @@ class SimulatedHost:
         self.faults = Faults(self._locks)
         self._listeners: list[Listener] = []
         self._kernel_log = KernelLog()
-        self._tree = Tree()
-        self._devices = Devices(self._tree, self._emit)
+        self.tree = Tree()
+        self._devices = Devices(self.tree, self._emit)
         self._network = Network(self._devices)
         self._consoles = Consoles(self._devices)
-        self._vfio = Vfio(self._devices, Processes(self._tree), self._locks, self._consoles.in_use)
+        self._vfio = Vfio(self._devices, Processes(self.tree), self._locks, self._consoles.in_use)
         self._core = PciCore(self._devices, self._vfio, self._locks, self.faults)
         self._plain = PlainDrivers(self._core)
         self._record: Callable[[Change], None] = _forget
@@ -87,10 +87,10 @@ class SimulatedHost:
             "/proc/sys/kernel/random/boot_id": f"{identity}\n".encode(),
         }
         for path, content in {**files, **own}.items():
-            self._tree.put(path, content)
-        self._tree.put("/proc/self", "1")
-        self._tree.put("/proc/net", "self/net")
-        self._tree.put("/dev/kmsg", Attribute(lambda: b"", self._kernel_log.say))
+            self.tree.put(path, content)
+        self.tree.put("/proc/self", "1")
+        self.tree.put("/proc/net", "self/net")
+        self.tree.put("/dev/kmsg", Attribute(lambda: b"", self._kernel_log.say))
         self._consoles.load()
         self._files = PciFiles(self._core, self.plug)
         own_vfio: Callable[[Block], bool] = _no_function
@@ -101,7 +101,7 @@ class SimulatedHost:
             self.programs.update(programs(driver))
         self._plain.learn(blocks)
         vfio_pci = VfioPci(self._core, self._consoles.evict, own_vfio)
-        modules = Modules(self._tree, lambda: self._core.register(vfio_pci))
+        modules = Modules(self.tree, lambda: self._core.register(vfio_pci))
         self.programs["modprobe"] = modules.program
         self._core.adopt(blocks)
 
@@ -112,38 +112,38 @@ class SimulatedHost:
             self._check_alive()
             self._paths[threading.get_ident()] = path
             if self.faults.hinders_reading:
-                self.faults.check_reading(path, self._tree.resolve(path))
-            return self._tree.read(path)
+                self.faults.check_reading(path, self.tree.resolve(path))
+            return self.tree.read(path)
 
     def names(self, path: str) -> list[str]:
         with self._lock:
             self._check_alive()
-            return self._tree.names(path)
+            return self.tree.names(path)
 
     def entries(self, path: str) -> dict[str, bool]:
         with self._lock:
             self._check_alive()
-            return self._tree.entries(path)
+            return self.tree.entries(path)
 
     def readlink(self, path: str) -> str:
         with self._lock:
             self._check_alive()
-            return self._tree.readlink(path)
+            return self.tree.readlink(path)
 
     def resolve(self, path: str) -> str:
         with self._lock:
             self._check_alive()
-            return self._tree.resolve(path)
+            return self.tree.resolve(path)
 
     def exists(self, path: str) -> bool:
         with self._lock:
             self._check_alive()
-            return self._tree.exists(path)
+            return self.tree.exists(path)
 
     def owner(self, path: str) -> tuple[int, int]:
         with self._lock:
             self._check_alive()
-            return self._devices.owners.get(self._tree.resolve(path).removeprefix(_DEV), (0, 0))
+            return self._devices.owners.get(self.tree.resolve(path).removeprefix(_DEV), (0, 0))
 
     def addresses(self) -> list[InterfaceAddress]:
         with self._lock:
@@ -161,7 +161,7 @@ class SimulatedHost:
                 return  # the kernel does not call an attribute for a write of nothing
 
             def operation() -> None:
-                if not self._tree.exists(path):  # it went while the write waited
+                if not self.tree.exists(path):  # it went while the write waited
                     raise os_error(errno.ENODEV, path)
                 try:
                     store(data)
@@ -174,8 +174,8 @@ class SimulatedHost:
 
     def _store(self, path: str) -> tuple[Callable[[str], None], str]:
         """What writing to a path does, and where its links lead."""
-        real = self._tree.resolve(path)
-        return self._files.store(real) or self._consoles.store(real) or self._tree.store(path), real
+        real = self.tree.resolve(path)
+        return self._files.store(real) or self._consoles.store(real) or self.tree.store(path), real
 
     async def write_within(self, path: str, data: str, seconds: float) -> None:
         try:
@@ -187,8 +187,8 @@ class SimulatedHost:
         with self._lock:
             self._check_alive()
             parent, _, name = path.rpartition("/")
-            real = f"{self._tree.resolve(parent)}/{name}"
-            if self._tree.get(real) is None:
+            real = f"{self.tree.resolve(parent)}/{name}"
+            if self.tree.get(real) is None:
                 raise os_error(errno.ENOENT, path)
             if not real.startswith(_DEV):
                 raise os_error(errno.EPERM, path)
@@ -352,7 +352,7 @@ class SimulatedHost:
         Returns what `plug` brings back. vGPUs are not in it: the hardware forgets them.
         """
         with self._lock:
-            return self._core.unplug(self._tree.resolve(path).removeprefix("/sys"))
+            return self._core.unplug(self.tree.resolve(path).removeprefix("/sys"))
 
     def plug(self, blocks: Iterable[Block]) -> None:
         """Add devices, parents first, while the host runs."""

@@ -45,7 +45,7 @@ class Templates(Leading[Key]):
         return self._templates.store.keys()
 
     def _told(self, _name: str, _refs: frozenset[str]) -> None:
-        if self._leading:
+        if self.leading:
             for key in self.everything():
                 self.queue.add_after(key, SOON_SECONDS)
 

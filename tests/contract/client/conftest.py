@@ -60,7 +60,7 @@ class Api:
     ) -> dict[str, Any]:
         """A request for VGPUDevices as JSON; a refusal is an ApiError."""
         path = VGPUS.path("", *name.split("/")) if name else VGPUS.path()
-        answer = await self.client._call(method, path, params, body, content_type)
+        answer = await self.client.call(method, path, params, body, content_type)
         return msgspec.json.decode(answer)
 
     async def create(self, suffix: str = "x", **fields: Any) -> dict[str, Any]:

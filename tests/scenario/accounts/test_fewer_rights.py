@@ -95,11 +95,11 @@ async def test_harvesters_controller_does_not_start_for_a_user_who_may_not_read_
     await chart.client.create(claim, head | {"metadata": {"name": "free"}, "spec": spec})
     try:
         facts = await look_before(confined)
-        assert await command._back(confined, facts, dry_run=False) == 3
+        assert await command.undo(confined, facts, dry_run=False) == 3
         reported = capsys.readouterr().out
         assert "Rights: you may not list pcideviceclaims.devices.harvesterhci.io" in reported
         assert "no DaemonSet" not in reported
-        assert await command._there(confined, facts, dry_run=False, seconds=1) == 3
+        assert await command.carry_out(confined, facts, dry_run=False, seconds=1) == 3
         assert "cannot read which of KubeVirt's entries" in capsys.readouterr().out
         with pytest.raises(ForbiddenError):  # And without having looked before.
             await steps.back(confined, print)
@@ -116,9 +116,9 @@ async def test_a_controller_that_cannot_be_seen_is_not_taken_over(
     await chart.apply(account(NAME))
     async with await chart.acting(NAME, "default") as nobody:
         facts = await look_before(nobody)
-        assert await command._there(nobody, facts, dry_run=False, seconds=1) == 3
+        assert await command.carry_out(nobody, facts, dry_run=False, seconds=1) == 3
         assert "cannot read whether" in capsys.readouterr().out
-        assert await command._back(nobody, facts, dry_run=False) == 3
+        assert await command.undo(nobody, facts, dry_run=False) == 3
         assert "Nothing to do" not in capsys.readouterr().out
         for work in (adopting.adopt, adopting.disown):
             with pytest.raises(ForbiddenError):

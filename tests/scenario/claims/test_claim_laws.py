@@ -67,15 +67,15 @@ class Unreliable(Client):
 
     faults: Faults
 
-    async def _call(self, method: str, path: str, *args: Any) -> bytes:
+    async def call(self, method: str, path: str, *args: Any) -> bytes:
         if method == "GET":
-            return await super()._call(method, path, *args)
+            return await super().call(method, path, *args)
         if self.faults.count("request"):
             if not self.faults.answered:
                 raise ApiError(500, "InternalError", "a fault")
-            await super()._call(method, path, *args)
+            await super().call(method, path, *args)
             raise UnreachableError("the answer was lost")
-        answer = await super()._call(method, path, *args)
+        answer = await super().call(method, path, *args)
         if self.faults.count("kill"):
             self.faults.killed.set()
             await asyncio.Event().wait()

@@ -34,7 +34,7 @@ def group(host: Any, address: str) -> str:
 
 async def by_hand(agent: Any, address: str) -> None:
     """An administrator gives a device to vfio-pci with the command on the node."""
-    function, hardware = PciAddress.parse(address), agent._hardware
+    function, hardware = PciAddress.parse(address), agent.hardware
     plan = binding.bind(function, await observe(hardware, "node1", (function,)))
     assert isinstance(plan, Plan)
     await execute(hardware, plan, actor="kim", reason="a test")
@@ -76,7 +76,7 @@ async def test_a_claim_of_a_device_that_was_pulled_out_stays_and_can_go(
     await claims.delete(NIC)
     await claims.gone(NIC)
     await cluster.until(PCIDevice, claims.name(NIC), lambda one: one is None)
-    assert agent._hardware.state.originals == {}
+    assert agent.hardware.state.originals == {}
 
 
 async def test_a_group_member_of_a_device_that_was_pulled_out_goes_back(
@@ -253,13 +253,13 @@ async def test_an_agent_that_is_killed_at_any_write_ends_as_one_that_was_not(
             else:
                 await desired(GPU)
             await ended()
-    assert agent._hardware.state.originals == {}
+    assert agent.hardware.state.originals == {}
 
 
 @pytest.fixture(params=[False, True], ids=["refused", "answer lost"])
 def lossy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every second change of a claim fails, or is made and not answered. Gives the paths."""
-    real, seen = Client._call, list[str]()
+    real, seen = Client.call, list[str]()
 
     async def flaky(self: Client, method: str, path: str, *args: Any) -> bytes:
         if method == "PATCH" and "pcideviceclaims" in path:
@@ -271,7 +271,7 @@ def lossy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> li
                 raise UnreachableError("the answer was lost")
         return await real(self, method, path, *args)
 
-    monkeypatch.setattr(Client, "_call", flaky)
+    monkeypatch.setattr(Client, "call", flaky)
     return seen
 
 

@@ -112,7 +112,7 @@ async def test_a_claim_whose_device_is_away_can_go(cluster: Any, simulated: Any)
     await gone(cluster, USBDeviceClaim, STICK)
     await gone(cluster, USBDevice, STICK)
     await cluster.quiet(agent)
-    assert agent._hardware.state.usb_originals == {}
+    assert agent.hardware.state.usb_originals == {}
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ async def test_an_enabled_device_stays_so_whatever_is_looked_at(
     agent = await cluster.start_agent("node1", host)
     await claim(cluster, STICK)
     before = await cluster.until(USBDevice, STICK, lambda one: one.status.enabled)
-    await agent._observer.rescan()
+    await agent.observer.rescan()
     await cluster.quiet(agent)
     await cluster.stop_agent(agent)
     again = await cluster.start_agent("node1", host)
@@ -222,7 +222,7 @@ async def test_a_device_that_cannot_be_read_stays_claimed_until_it_can(
     await claim(cluster, STICK)
     claimed = await bound(cluster)
     host.failing = True
-    await agent._observer.rescan()
+    await agent.observer.rescan()
     await cluster.client.delete(served(USBDeviceClaim), STICK)
     reported = await cluster.answer(STICK, "ReadFailed", USBDeviceClaim)
     assert "serial: cannot be read" in cluster.message(reported)
@@ -245,7 +245,7 @@ async def test_a_device_of_which_not_everything_can_be_read_stays_of_use(
     await bound(cluster)
     await cluster.until(USBDevice, STICK, lambda one: one.status.enabled)
     host.failing = True
-    await agent._observer.rescan()
+    await agent.observer.rescan()
     await cluster.answer(STICK, "ReadFailed", USBDeviceClaim)
     spoilt = {"status": {"description": "spoilt"}}
     await cluster.client.patch(served(USBDevice), STICK, spoilt, subresource="status")

@@ -104,5 +104,5 @@ async def test_a_mediated_device_needs_no_claim(cluster: Any, simulated: Any) ->
     await cluster.ask(name, "NVIDIA A2-4Q")
     await cluster.answer(name, "Configured")
     await cluster.quiet(agent)
-    await agent._vgpu_claims.queue.join()
+    await agent.vgpu_claims.queue.join()
     assert await cluster.names(PCIDeviceClaim) == set()

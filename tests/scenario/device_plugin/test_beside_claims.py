@@ -107,7 +107,7 @@ async def test_what_a_claim_has_is_not_taken_away(cluster, node) -> None:
 async def restart(cluster: Any, node: Any, agent: Any) -> Any:
     """The agent ends, and another one takes its place."""
     await cluster.stop_agent(agent)
-    host = agent._hardware.host
+    host = agent.hardware.host
     return await cluster.start_agent("node1", host, kubelet=node.folder, dra=True)
 
 

@@ -241,7 +241,7 @@ async def test_kubevirt_without_its_gate_and_with_entries_of_its_own(world: Worl
     stored = json.loads(await world.client.raw(path))
     lists = stored["spec"]["configuration"]["permittedHostDevices"]
     [entry] = lists["pciHostDevices"]
-    world._managing.cancel()  # It would put that right.
+    await world.kill_manager()  # It would put that right.
     configuration = {
         "developerConfiguration": {"featureGates": ["GPU"]},
         "permittedHostDevices": {"pciHostDevices": [entry | {"externalResourceProvider": False}]},

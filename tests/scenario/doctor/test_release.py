@@ -228,8 +228,7 @@ async def test_going_without_it_leaves_devices_as_they_are(
     writes = recorded(node.host)
     before = scan(node.host)
     await world.kill_agent(node)
-    world._managing.cancel()
-    await asyncio.wait({world._managing})
+    await world.kill_manager()
     assert writes == []
     assert scan(node.host) == before
     assert driver(node, "0000:04:00.1") == "vfio-pci"
@@ -240,10 +239,10 @@ async def test_going_without_it_leaves_devices_as_they_are(
 class Refusing(Client):
     """A client whose deletions are refused, as admission does."""
 
-    async def _call(self, method: str, path: str, *args: Any, **kwargs: Any) -> bytes:
+    async def call(self, method: str, path: str, *args: Any, **kwargs: Any) -> bytes:
         if method == "DELETE":
             raise ForbiddenError(403, "Forbidden", "default/desk names it")
-        return await super()._call(method, path, *args, **kwargs)
+        return await super().call(method, path, *args, **kwargs)
 
 
 async def test_what_is_refused_is_reported_and_the_rest_goes_on(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
@@ -69,8 +68,7 @@ async def test_a_running_machine_never_notices(
         lambda one: bool(one.metadata.annotations.get(keys.ANNOTATION_ALLOCATION)),
         "default",
     )
-    world._managing.cancel()
-    await asyncio.wait({world._managing})
+    await world.kill_manager()
     await harvester.owns(world, node, claims=[CLAIM])
     await harvester.start()
     before = await permitted(world)
@@ -152,8 +150,7 @@ async def test_a_running_vgpu_is_adopted_untouched(
     await world.running("vm1")
     opened = await world.opened("vm1")
     assert opened == ([UUID] if model == "a2" else ["0000:08:00.4"])
-    world._managing.cancel()
-    await asyncio.wait({world._managing})
+    await world.kill_manager()
     await harvester.owns(world, node, vgpus=[VGPU])
     await harvester.start()
     writes = recorded(node.host)
@@ -234,13 +231,13 @@ class Dying(Client):
     left = 0
     after = False
 
-    async def _call(self, method: str, path: str, *args: Any, **kwargs: Any) -> bytes:
+    async def call(self, method: str, path: str, *args: Any, **kwargs: Any) -> bytes:
         if method == "GET":
-            return await super()._call(method, path, *args, **kwargs)
+            return await super().call(method, path, *args, **kwargs)
         self.left -= 1
         if self.left == 0 and not self.after:
             raise UnreachableError("died")
-        answer = await super()._call(method, path, *args, **kwargs)
+        answer = await super().call(method, path, *args, **kwargs)
         if self.left == 0:
             raise UnreachableError("died")
         return answer

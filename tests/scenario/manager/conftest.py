@@ -80,7 +80,7 @@ class Line(Client):
     writing: asyncio.Barrier | None = None
     """Where those who are about to write wait for each other."""
 
-    async def _call(self, *args: Any, **kwargs: Any) -> bytes:
+    async def call(self, *args: Any, **kwargs: Any) -> bytes:
         if self.cut:
             raise UnreachableError("the line is cut")
         if self.silent:
@@ -89,7 +89,7 @@ class Line(Client):
         try:
             if self.writing is not None and args[0] == "PATCH":
                 await self.writing.wait()
-            return await super()._call(*args, **kwargs)
+            return await super().call(*args, **kwargs)
         finally:
             self.in_flight -= 1
 
@@ -183,7 +183,7 @@ class World:
         """Wait until a manager leads, and until all of its parts have begun."""
 
         def begun() -> bool:
-            return not at_work or all(part._leading for part in manager._parts)
+            return not at_work or all(part.leading for part in manager.parts)
 
         async with asyncio.timeout(SECONDS):
             while not (manager.leading and begun()):  # noqa: ASYNC110 - nothing announces it
@@ -193,10 +193,10 @@ class World:
         """Have everything looked at once more, as it is stored now, and wait until that is done."""
         async with asyncio.timeout(SECONDS):
             await caught_up(self.client, manager.caches.all.values())
-            for part in manager._parts:
+            for part in manager.parts:
                 part.ask(part.everything())
                 await part.queue.join()
-            await manager._recorder.flush()
+            await manager.recorder.flush()
 
     def metric(self, manager: Manager, name: str, **labels: str) -> float:
         """A metric of one manager."""

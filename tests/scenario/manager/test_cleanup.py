@@ -210,14 +210,14 @@ class Stuck:
 
 @pytest.fixture
 def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stuck]:
-    found, real = Stuck(), Client._call
+    found, real = Stuck(), Client.call
 
     async def call(self: Client, method: str, path: str, *args: Any) -> bytes:
         if found.refused and method == "DELETE" and path.endswith(found.path):
             raise ApiError(500, "InternalError", "a webhook is out of order")
         return await real(self, method, path, *args)
 
-    monkeypatch.setattr(Client, "_call", call)
+    monkeypatch.setattr(Client, "call", call)
     yield found
     found.refused = False
 
@@ -292,20 +292,20 @@ async def test_a_node_is_not_cleaned_before_all_vms_are_known(
 ) -> None:
     """Its own object is the last to go: its reservations would never be looked at again."""
     await furnished.client.delete(served(CoreNode), "node1")
-    answers, real = asyncio.Event(), Client._call
+    answers, real = asyncio.Event(), Client.call
 
     async def call(self: Client, method: str, path: str, *args: Any) -> bytes:
         if path.endswith("/virtualmachines"):
             await answers.wait()
         return await real(self, method, path, *args)
 
-    monkeypatch.setattr(Client, "_call", call)
+    monkeypatch.setattr(Client, "call", call)
     manager = await furnished.manager()
     await furnished.leads(manager, at_work=False)
-    [cleanup] = [part for part in manager._parts if isinstance(part, Cleanup)]
-    [other] = [part for part in manager._parts if isinstance(part, Unanswered)]
+    [cleanup] = [part for part in manager.parts if isinstance(part, Cleanup)]
+    [other] = [part for part in manager.parts if isinstance(part, Unanswered)]
     async with asyncio.timeout(SECONDS):
-        while not other._leading:  # noqa: ASYNC110 - nothing announces it
+        while not other.leading:  # noqa: ASYNC110 - nothing announces it
             await asyncio.sleep(0.01)
     cleanup.ask(cleanup.everything())
     await cleanup.queue.join()

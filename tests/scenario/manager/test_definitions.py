@@ -31,7 +31,7 @@ async def test_what_is_of_another_version_is_brought_up_to_date(cluster: Any) ->
     older = msgspec.json.decode(msgspec.json.encode(before["spec"]["versions"]))
     older[0]["additionalPrinterColumns"].pop()
     body = {"spec": {"versions": older}}
-    await cluster.client._call("PATCH", f"{CRDS}/{NAME}", {}, body, "application/merge-patch+json")
+    await cluster.client.call("PATCH", f"{CRDS}/{NAME}", {}, body, "application/merge-patch+json")
 
     await install_crds(cluster.client)
 
@@ -40,7 +40,7 @@ async def test_what_is_of_another_version_is_brought_up_to_date(cluster: Any) ->
 
 
 async def test_what_is_missing_is_made(cluster: Any) -> None:
-    await cluster.client._call("DELETE", f"{CRDS}/{NAME}")
+    await cluster.client.call("DELETE", f"{CRDS}/{NAME}")
 
     await install_crds(cluster.client)
 

@@ -30,7 +30,7 @@ class Server(Client):
         self.open = asyncio.Event()
         self.open.set()
 
-    async def _call(
+    async def call(
         self, method: str, path: str, params: Any = None, body: Any = None, *_: Any
     ) -> bytes:
         assert (method, path) == ("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews")

@@ -11,7 +11,7 @@ from support.chart import Object, find
 async def test_the_webhook_may_read_what_it_follows(rendered: list[Object]) -> None:
     async with Client(ClusterConfig(Cluster("http://127.0.0.1:1"))) as client:
         followed = {
-            (one._resource.group, one._resource.plural) for one in Informers.of(client).all.values()
+            (one.resource.group, one.resource.plural) for one in Informers.of(client).all.values()
         }
     role = find(rendered, "ClusterRole", "laneway-webhook")
     readable = {

@@ -112,7 +112,7 @@ SECRETIVE = """
 
 def test_nothing_names_the_machine(host_of: MakeHost) -> None:
     host = host_of(SECRETIVE)
-    host._tree.put("/proc/sys/kernel/hostname", b"node7.example.org\n")
+    host.tree.put("/proc/sys/kernel/hostname", b"node7.example.org\n")
     text = capture(host)
     for original in ("5c:b9:01", "enx5cb90189c6e4", "PDNLH0BRH7T0VO", "hunter2", "veth9"):
         assert original.lower() not in text.lower()
@@ -130,10 +130,10 @@ def test_nothing_names_the_machine(host_of: MakeHost) -> None:
 def test_what_the_format_cannot_hold_is_left_out(host_of: MakeHost) -> None:
     host = host_of(SECRETIVE)
     home = "/sys/devices/pci0000:00/0000:00:03.0/net/a\x7fb"
-    host._tree.put(f"{home}/address", b"\n")
-    host._tree.link("/sys/class/net/a\x7fb", home)
-    host._tree.link("/sys/devices/virtual/net/bond0/lower_a=b", home)
-    host._tree.link("/sys/devices/pci0000:00/0000:00:03.0/iommu_group", "/sys/a\nb")
+    host.tree.put(f"{home}/address", b"\n")
+    host.tree.link("/sys/class/net/a\x7fb", home)
+    host.tree.link("/sys/devices/virtual/net/bond0/lower_a=b", home)
+    host.tree.link("/sys/devices/pci0000:00/0000:00:03.0/iommu_group", "/sys/a\nb")
     dump.parse(capture(host))
 
 

@@ -108,7 +108,7 @@ def test_what_can_wait_for_a_virtual_machine_is_not_read(
     ids = "A: vendor=0x15b3\\n\nA: device=0x101d\\n\nA: class=0x020000\\n\n"
     host = host_of(f"{NIC}{ids}{VFS}")
     home = "/sys/devices/pci0000:00/0000:00:02.0/0000:03:00.0"
-    host._tree.put(f"{home}/{attribute}", Attribute(show=waits))
+    host.tree.put(f"{home}/{attribute}", Attribute(show=waits))
     assert only(scan(host), address("03:00.0")).num_vfs == 2
 
 
@@ -116,7 +116,7 @@ def test_a_driver_that_is_letting_go_counts_no_more(host_of: MakeHost, address: 
     # While it waits for a virtual machine, only `uevent` still tells of it.
     ids = "A: vendor=0x15b3\\n\nA: device=0x101d\\n\nA: class=0x020000\\n\n"
     host = host_of(NIC + ids)
-    host._tree.discard("/sys/devices/pci0000:00/0000:00:02.0/0000:03:00.0/driver")
+    host.tree.discard("/sys/devices/pci0000:00/0000:00:02.0/0000:03:00.0/driver")
     assert only(scan(host), address("03:00.0")).driver == ""
 
 
@@ -226,7 +226,7 @@ def test_an_unreadable_attribute_is_an_error_and_the_rest_is_there(
 
     host = host_of(NIC)
     home = "/sys/devices/pci0000:00/0000:00:02.0/0000:03:00.0"
-    host._tree.put(f"{home}/numa_node", Attribute(show=fail))
+    host.tree.put(f"{home}/numa_node", Attribute(show=fail))
     inventory = scan(host)
     assert only(inventory, address("03:00.0")).iommu_group == 42
     (error,) = inventory.errors
@@ -244,7 +244,7 @@ def test_a_device_that_vanishes_while_it_is_read_is_no_error(
         host.unplug(home)
         raise OSError(errno.ENODEV, "No such device")
 
-    host._tree.put(f"{home}/{attribute}", Attribute(show=unplugged))
+    host.tree.put(f"{home}/{attribute}", Attribute(show=unplugged))
     inventory = scan(host)
     assert [function.address for function in inventory.functions] == [address("00:02.0")]
     assert inventory.errors == ()
@@ -252,7 +252,7 @@ def test_a_device_that_vanishes_while_it_is_read_is_no_error(
 
 def test_a_listed_device_that_is_gone_is_no_error(host_of: MakeHost, address: Address) -> None:
     host = host_of(NIC)
-    host._tree.discard("/sys/devices/pci0000:00/0000:00:02.0/0000:03:00.0")
+    host.tree.discard("/sys/devices/pci0000:00/0000:00:02.0/0000:03:00.0")
     inventory = scan(host)
     assert [function.address for function in inventory.functions] == [address("00:02.0")]
     assert inventory.errors == ()

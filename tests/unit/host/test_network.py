@@ -103,11 +103,11 @@ def test_the_default_route_of_ipv6_counts_too(host_of: MakeHost) -> None:
 
 def test_the_network_of_pid_1_is_the_nodes(host_of: MakeHost) -> None:
     host = host_of(NICS, {"/proc/1/net/route": HEADER + route("eno1")})
-    host._tree.discard("/proc/self")
-    host._tree.put("/proc/self/net/route", (HEADER + route("eth0")).encode())
+    host.tree.discard("/proc/self")
+    host.tree.put("/proc/self/net/route", (HEADER + route("eth0")).encode())
     assert set(reasons(host)) == {"eno1"}
     # An agent that may not look there takes its own for the node's.
-    host._tree.discard("/proc/1")
+    host.tree.discard("/proc/1")
     assert set(reasons(host)) == {"eth0"}
 
 
@@ -166,8 +166,8 @@ def test_every_member_of_an_uplink_serves_a_network_until_it_is_taken_out() -> N
 def test_an_interface_that_a_pod_has_keeps_its_card_from_being_claimed() -> None:
     host = build(parse_spec("plain"), "node")
     home = host.resolve("/sys/class/net/ens1f0")
-    host._tree.discard(home)  # The directory around it stays while the interface is elsewhere.
-    host._tree.discard("/sys/class/net/ens1f0")
+    host.tree.discard(home)  # The directory around it stays while the interface is elsewhere.
+    host.tree.discard("/sys/class/net/ens1f0")
     assert scan(host).critical[PciAddress.parse("0000:17:00.0")] == (
         "serves the node's network: its interface is in another namespace",
     )

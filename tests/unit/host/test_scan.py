@@ -44,8 +44,8 @@ def test_the_version_of_the_driver_is_found() -> None:
 
 def garbage(host: SimulatedHost, paths: list[str], pick: int, node: Node) -> str:
     path = paths[pick % len(paths)]
-    host._tree.discard(path)
-    host._tree.put(path, node)
+    host.tree.discard(path)
+    host.tree.put(path, node)
     return path
 
 

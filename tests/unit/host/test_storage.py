@@ -115,7 +115,7 @@ def test_swap_on_a_partition_counts_and_in_a_file_is_its_file_systems(host_of: M
 def test_every_member_of_a_btrfs_is_needed(host_of: MakeHost) -> None:
     host = host_of(DISKS, {"/proc/1/mountinfo": mount("0:45", "/", "btrfs", "/dev/sda")})
     for disk in ("sda", "sdb"):
-        host._tree.link(f"/sys/fs/btrfs/6a1e/devices/{disk}", f"{SATA}/{disk}")
+        host.tree.link(f"/sys/fs/btrfs/6a1e/devices/{disk}", f"{SATA}/{disk}")
     root = {disk: [f"holds the root file system ({disk} on /)"] for disk in ("sda", "sdb")}
     assert reasons(host) == root
 
@@ -123,7 +123,7 @@ def test_every_member_of_a_btrfs_is_needed(host_of: MakeHost) -> None:
 def test_a_mapper_name_is_followed_to_its_device(host_of: MakeHost) -> None:
     text = DISKS + virtual("dm-0", "253:0")
     host = host_of(text, {"/proc/1/mountinfo": mount("0:50", "/", "btrfs", "/dev/mapper/vg-root")})
-    host._tree.link("/dev/mapper/vg-root", "/dev/dm-0")
+    host.tree.link("/dev/mapper/vg-root", "/dev/dm-0")
     assert set(reasons(host)) == {"dm-0"}
 
 

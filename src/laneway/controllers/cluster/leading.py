@@ -25,11 +25,11 @@ class Leading(ABC, Generic[K]):
 
     def __init__(self) -> None:
         self.queue: WorkQueue[K] = WorkQueue()
-        self._leading = False
+        self.leading = False
 
     def ask(self, keys: Iterable[K]) -> None:
         """Have these looked at, if it is for us to do so."""
-        if self._leading:
+        if self.leading:
             for key in keys:
                 self.queue.add(key)
 
@@ -45,9 +45,9 @@ class Leading(ABC, Generic[K]):
         """Lead until cancelled."""
         for informer in self.needs:
             await informer.synced.wait()
-        self._leading = True
+        self.leading = True
         try:
             self.ask(self.everything())
             await run_workers(self.queue, self.reconcile, self.workers)
         finally:
-            self._leading = False
+            self.leading = False

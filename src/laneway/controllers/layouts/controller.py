@@ -145,15 +145,15 @@ class LayoutController:
         if after is None and before is not None:
             self._forget(before.metadata.name)
         if before is None or after is None or terms(before) != terms(after):
-            self._ask_all()  # Whose GPU it is may be another for every layout.
+            self.ask_all()  # Whose GPU it is may be another for every layout.
         if after is not None:
             self.queue.add_after(Key(after.metadata.name), SUM_SECONDS * _spread())
 
     def _node_changed(self, before: CoreNode | None, after: CoreNode | None) -> None:
         if before is None or after is None or before.metadata.labels != after.metadata.labels:
-            self._ask_all()
+            self.ask_all()
 
-    def _ask_all(self) -> None:
+    def ask_all(self) -> None:
         for layout in self._layouts.store:
             self._status.entries(layout)
         for gpu in self._ownership.found.keys() | self._status.gpus():

@@ -95,7 +95,7 @@ class CapvVms(Leading[Key]):
         return vm is not None and self._fleet.name(vm.spec.server) == name
 
     def _host_changed(self, name: str, refs: frozenset[str]) -> None:
-        if not self._leading:
+        if not self.leading:
             return
         there = self._fleet.inventory(name)
         on_them = {vm for ref in refs if ref in there for vm in users_of(there[ref])}

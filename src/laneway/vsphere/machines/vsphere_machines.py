@@ -103,7 +103,7 @@ class VsphereMachines(Leading[Key]):
             return
         if after is None or not is_under_way(after):
             self.ask([key])
-        elif self._leading:
+        elif self.leading:
             self.queue.add_after(key, STEP_SECONDS)
 
     def _machine_changed(self, _before: Machine | None, after: Machine | None) -> None:

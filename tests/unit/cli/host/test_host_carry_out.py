@@ -82,7 +82,7 @@ async def test_a_part_of_the_virtual_functions_is_reported_each_time(
     for number in range(7, 16):
         link = f"{host.resolve(f'/sys/bus/pci/devices/{gpu}')}/virtfn{number}"
         host.unplug(link)
-        host._tree.discard(link)
+        host.tree.discard(link)
     desired = Desired(
         "gpu", lambda seen: plan_layout(DesiredGpu(gpu, (("NVIDIA A2-4Q", 1),)), seen), (gpu,)
     )
