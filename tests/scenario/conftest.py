@@ -25,8 +25,8 @@ import pytest
 from kapilite.server import ApiServer
 from laneway.api import CoreNode, VGPUDevice, find_condition
 from laneway.api.registry import KINDS
-from laneway.controllers import acting
 from laneway.controllers.metrics import MetricFamilies
+from laneway.controllers.timing import Timing
 from laneway.host.scan import scan
 from laneway.kube.client import Client
 from laneway.kube.config import load
@@ -65,6 +65,8 @@ class Cluster:
         """What agents and managers use, and KubeVirt: other users where a webhook looks at that."""
         self.server = server
         self.families = MetricFamilies()
+        self.timing = Timing()
+        """Of agents that are yet to be started."""
         self._stack = stack
         self._database = database
         self.folder = database.parent / "nodes"
@@ -112,7 +114,7 @@ class Cluster:
     ) -> Agent:
         """An agent that has published its host; it runs until the test ends or `stop`s it."""
         hardware = hardware_of(host, self.folder / node, boot=boot)
-        agent = Agent(node, hardware, self.own, self.families, kubelet, dra=dra)
+        agent = Agent(node, hardware, self.own, self.families, kubelet, dra=dra, timing=self.timing)
         task = asyncio.create_task(agent.run())
         self._stack.push_async_callback(_cancel, task)
         agent.task = task  # type: ignore[attr-defined]
@@ -432,16 +434,15 @@ def bare(simulated: Callable[[str, str], SimulatedHost]) -> Callable[..., Simula
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def impatient(cluster: Cluster) -> None:
     """An agent that tries again at once."""
-    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.001)
+    cluster.timing = Timing(retry=0.001)
 
 
 @pytest.fixture
-def watchful(monkeypatch: pytest.MonkeyPatch) -> None:
+def watchful(cluster: Cluster) -> None:
     """An agent that tries again only because it sees that a holder has ended."""
-    monkeypatch.setattr(acting, "RETRY_SECONDS", 1000.0)
-    monkeypatch.setattr(acting, "HOLDER_SECONDS", 0.02)
+    cluster.timing = Timing(retry=1000.0, holder=0.02)
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 from kapilite.server import ApiServer
 from laneway.api import SRIOVGPUDevice, VGPUDevice
-from laneway.controllers import acting
 from laneway.host.plans.execute import execute
 from laneway.host.plans.recover import recover
 from laneway.kube.client import Client
@@ -53,7 +52,6 @@ EVENTS = st.one_of(
 @pytest.fixture
 def laws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Plays a story; one API server and one event loop serve all stories of a test."""
-    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.05)
     for carry_out in (execute, recover):
         # A change that looks half done here is another's: waiting shows nothing new.
         monkeypatch.setitem(carry_out.__kwdefaults__, "limits", BRIEF)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice, VGPULayout
-from laneway.controllers.layouts import controller, stage_writer
+from laneway.controllers.timing import Timing
 from laneway.kube.resource import served
 from laneway.sim.host import SimulatedHost
 from support.examples import first
@@ -19,14 +19,10 @@ GPU, VF = "node1-000017000", "node1-000017004"
 SLICED, BACKED = "GRID A100-4C", "GRID A100-1-5C"
 INSTANCE = "MIG 1g.5gb"
 
-pytestmark = pytest.mark.usefixtures("impatient")
-
 
 @pytest.fixture(autouse=True)
-def put_back_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage_writer, "RETRY_SECONDS", 0.05)
-    monkeypatch.setattr(controller, "SUM_SECONDS", 0.01)
-    monkeypatch.setattr(stage_writer, "PUT_BACK_SECONDS", 0.01)
+def impatient(cluster: Any) -> None:
+    cluster.timing = Timing(retry=0.001, put_back=0.01, sum=0.01)
 
 
 async def make(cluster: Any, mode: str, *vgpus: tuple[str, int]) -> None:

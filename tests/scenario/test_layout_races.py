@@ -12,7 +12,7 @@ from laneway.api import CoreNode, VGPUDevice, VGPULayout
 from laneway.kube.client import Client
 from laneway.kube.resource import served
 from support.examples import first
-from support.layouts import Q4, VGPUS, carried, hurry, make, of, settled
+from support.layouts import Q4, QUICK, VGPUS, carried, make, of, settled
 
 GPU = "node1-000008000"
 SECONDS = 60.0
@@ -131,11 +131,10 @@ async def test_what_is_desired_after_a_layout_requests_it_no_more_is_not_put_bac
     cluster: Any,
     simulated: Any,
     news: News,
-    monkeypatch: pytest.MonkeyPatch,
     end: Callable[[Any], Awaitable[None]],
 ) -> None:
     """Even where the agent hears of the desired state first: each kind has a watch of its own."""
-    hurry(monkeypatch)
+    cluster.timing = QUICK
     node = {
         "apiVersion": "v1",
         "kind": "Node",

@@ -21,13 +21,13 @@ from support.layouts import (
     Q1,
     Q4,
     Q8,
+    QUICK,
     VFS,
     VGPUS,
     carried,
     change,
     events,
     hold,
-    hurry,
     make,
     of,
     settled,
@@ -36,8 +36,8 @@ from support.layouts import (
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    hurry(monkeypatch)
+def impatient(cluster: Any) -> None:
+    cluster.timing = QUICK
 
 
 # ---------------------------------------------------------------------------------- the whole way

@@ -15,7 +15,6 @@ from laneway.api import (
     VGPUDevice,
     VGPULayout,
 )
-from laneway.controllers import acting
 from laneway.controllers.layouts import stage_writer
 from laneway.host.scan import scan
 from laneway.kube.client import Client
@@ -28,13 +27,13 @@ from support.layouts import (
     MANAGE,
     Q4,
     Q8,
+    QUICK,
     VFS,
     VGPUS,
     carried,
     change,
     events,
     hold,
-    hurry,
     make,
     of,
     settled,
@@ -43,8 +42,8 @@ from support.layouts import (
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    hurry(monkeypatch)
+def impatient(cluster: Any) -> None:
+    cluster.timing = QUICK
 
 
 # ----------------------------------------------------------------------------------- who has it
@@ -77,11 +76,9 @@ async def test_a_gpu_has_one_owner(cluster: Any, simulated: Any) -> None:
 
 
 @pytest.mark.realapi
-async def test_a_layout_that_is_refused_is_not_applied_later(
-    cluster: Any, simulated: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_layout_that_is_refused_is_not_applied_later(cluster: Any, simulated: Any) -> None:
     # Only the end of the process that is in the way is a reason to look again.
-    monkeypatch.setattr(stage_writer, "RETRY_SECONDS", 1000.0)
+    cluster.timing = QUICK._replace(retry=1000.0)
     host = simulated("a2", "node1")
     agent = await cluster.start_agent("node1", host)
     await make(cluster, "all", vgpus=of(A2_4Q=1))
@@ -113,9 +110,9 @@ async def test_a_layout_that_is_refused_is_not_applied_later(
 
 @pytest.mark.slow
 async def test_a_vgpu_that_is_in_use_is_looked_at_again_once_the_process_has_ended(
-    cluster: Any, simulated: Any, monkeypatch: pytest.MonkeyPatch
+    cluster: Any, simulated: Any
 ) -> None:
-    monkeypatch.setattr(acting, "RETRY_SECONDS", 1000.0)
+    cluster.timing = QUICK._replace(retry=1000.0)
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
     await cluster.ask(VGPUS[0], Q4)
@@ -410,7 +407,7 @@ async def test_at_rest_there_are_no_requests(
 async def test_nothing_is_read_as_long_as_nothing_changes(
     cluster: Any, simulated: Any, monkeypatch: pytest.MonkeyPatch, spec: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(stage_writer, "RETRY_SECONDS", 1000.0)
+    cluster.timing = QUICK._replace(retry=1000.0)
     looks: list[str] = []
     observe = stage_writer.observe
 

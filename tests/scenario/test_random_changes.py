@@ -30,8 +30,7 @@ from laneway.api import (
     VGPULayout,
     find_condition,
 )
-from laneway.controllers import acting
-from laneway.controllers.layouts import controller, stage_writer
+from laneway.controllers.timing import Timing
 from laneway.core.gpu.desired import mode_of
 from laneway.core.gpu.modes import Mode
 from laneway.core.keys import LABEL_PARENT_GPU
@@ -367,12 +366,9 @@ def _answer(obj: Any, *, met: bool | None) -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def impatient(cluster: Any) -> None:
     """Agents that look again soon at what has no events."""
-    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.2)
-    monkeypatch.setattr(stage_writer, "RETRY_SECONDS", 0.2)
-    monkeypatch.setattr(controller, "SUM_SECONDS", 0.01)
-    monkeypatch.setattr(stage_writer, "PUT_BACK_SECONDS", 0.05)
+    cluster.timing = Timing(retry=0.2, put_back=0.05, sum=0.01)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from laneway.api import MigConfiguration, PCIDevice, SRIOVGPUDevice, VGPUDevice
-from laneway.controllers.sharing import renumbering
+from laneway.controllers.timing import Timing
 from laneway.core.names import pci_object_name
 from laneway.core.pci import PciAddress
 from laneway.host.nvidia.modes import read_modes
@@ -157,7 +157,7 @@ async def test_gpu_instances_follow_alike(cluster: Any) -> None:
 async def test_an_api_that_refuses_holds_up_the_moved_cards_alone(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(renumbering, "RETRY_SECONDS", 0.1)
+    cluster.timing = Timing(renumber=0.1)
     agent = await cluster.start_agent("node1", booted({A2: Seat(A2)}))
     await enable(cluster, A2, vf0=Q4)
     before = await uuids(cluster, A2, 0)

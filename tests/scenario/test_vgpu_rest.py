@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from laneway.api import VGPUDevice
-from laneway.controllers import acting
+from laneway.controllers.timing import Timing
 
 VGPU = "node1-000008004"
 SIBLING = "node1-000008005"
@@ -26,8 +26,8 @@ async def events(cluster: Any, name: str) -> list[tuple[str, int]]:
     ]
 
 
-async def test_a_refusal_is_one_event_and_a_retry_a_count(cluster, monkeypatch, gate):
-    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.01)
+async def test_a_refusal_is_one_event_and_a_retry_a_count(cluster, gate):
+    cluster.timing = Timing(retry=0.01)
     host = gate("a2", "node1")
     agent = await cluster.start_agent("node1", host)
     await cluster.ask(VGPU, "NVIDIA A2-99Q")

@@ -17,6 +17,7 @@ from typing import Any
 
 from laneway.api import SRIOVGPUDevice, VGPUDevice, find_condition
 from laneway.controllers.metrics import MetricFamilies
+from laneway.controllers.timing import Timing
 from laneway.core import names
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
@@ -199,7 +200,8 @@ class Story:
         self.faults.killed.clear()
         self.machine.dead.clear()
         hardware = hardware_of(self.machine, self.folder)
-        self.agent = Agent(self.model, hardware, self.flaky, self.families)
+        timing = Timing(retry=0.05)
+        self.agent = Agent(self.model, hardware, self.flaky, self.families, timing=timing)
         self.task = asyncio.create_task(self.agent.run())
 
     async def stop(self) -> None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from laneway.api import (
     VGPULayout,
 )
-from laneway.controllers import acting
-from laneway.controllers.layouts import controller, stage_writer
+from laneway.controllers.timing import Timing
 from laneway.core.pci import PciAddress
 from laneway.host.scan import scan
 from laneway.kube.resource import served
@@ -93,11 +90,5 @@ def hold(host: Any, vf: str) -> Any:
     return host.hold(f"/dev/vfio/{group}", "qemu-system-x86")
 
 
-def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have agents look again at once for what has no event."""
-    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.05)
-    monkeypatch.setattr(stage_writer, "RETRY_SECONDS", 0.05)
-    monkeypatch.setattr(controller, "SUM_SECONDS", 0.01)
-    monkeypatch.setattr(acting, "HOLDER_SECONDS", 0.02)
-    monkeypatch.setattr(controller, "HOLDER_SECONDS", 0.02)
-    monkeypatch.setattr(stage_writer, "PUT_BACK_SECONDS", 0.01)
+QUICK = Timing(retry=0.05, holder=0.02, put_back=0.01, sum=0.01)
+"""Of agents that look again at once for what has no event."""

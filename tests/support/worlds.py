@@ -171,6 +171,7 @@ class World:
             self.cluster.families,
             kubelet=node.kubelet_folder,
             dra=self.dra,
+            timing=self.cluster.timing,
         )
         task = node.tasks["agent"] = asyncio.create_task(node.agent.run())
         await self._or_fail(node.agent.ready.wait(), task)

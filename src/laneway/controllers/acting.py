@@ -34,6 +34,7 @@ from laneway.controllers.observing.modes import may_change_modes
 from laneway.controllers.observing.observer import Observer
 from laneway.controllers.publisher import Publisher
 from laneway.controllers.sharing.identity import CardIdentity
+from laneway.controllers.timing import Timing
 from laneway.core.decision import Decision, refusals_of
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
@@ -54,10 +55,6 @@ log = logging.getLogger(__name__)
 
 MOVING_SECONDS = 1.0
 """How soon to look again at what is just being rewritten for another address."""
-RETRY_SECONDS = 30.0
-"""Until the next attempt while nothing has changed: people let held devices go, not computers."""
-HOLDER_SECONDS = 1.0
-"""How often to see whether the processes that hold a device are still there."""
 MAX_API_FAILURES = 3
 """Failures in a row, of requests to the API server, after which an object is not waited for."""
 BACKOFF_FACTOR = 4.0
@@ -85,6 +82,7 @@ class Context(NamedTuple):
     metrics: AgentMetrics
     locks: GpuLocks
     identity: CardIdentity
+    timing: Timing = Timing()
 
 
 class OperationNames(NamedTuple):
@@ -301,10 +299,10 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
             await self._record_result(stored, failure.refusals, emitted=True)
             due = failure.due(self.retry_fingerprint(desired))
             if failure.processes:
-                due = min(due, _now() + HOLDER_SECONDS)
+                due = min(due, _now() + self.context.timing.holder)
             return Retry(max(0.0, due - _now())) if due < math.inf else None
         if settled is None:
-            return Retry(RETRY_SECONDS)  # Done, and undone by another.
+            return Retry(self.context.timing.retry)  # Done, and undone by another.
         self._failures.pop(name, None)
         await self._record_result(stored, refusals_of(settled))
         return None
@@ -368,12 +366,12 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         *,
         taken_back: bool = False,
     ) -> FailedAttempt:
-        now = _now()
+        now, retry = _now(), self.context.timing.retry
         failure = self._failures[name] = FailedAttempt(
             self.retry_fingerprint(desired),
             refusals,
-            not_before=now + min(RETRY_SECONDS, BACKOFF_FACTOR * (now - began)),
-            again=now + (self.taken_back_seconds if taken_back else RETRY_SECONDS),
+            not_before=now + min(retry, BACKOFF_FACTOR * (now - began)),
+            again=now + (self.taken_back_seconds if taken_back else retry),
         )
         return failure
 

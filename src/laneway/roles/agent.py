@@ -23,6 +23,7 @@ from laneway.controllers.observing.silent import SilentChanges
 from laneway.controllers.restoring import restored
 from laneway.controllers.sharing.identity import CardIdentity
 from laneway.controllers.sharing.mig_labels import MigLabels
+from laneway.controllers.timing import Timing
 from laneway.host.hardware import Hardware
 from laneway.host.plans.files import StateError
 from laneway.host.plans.recover import recover
@@ -55,6 +56,7 @@ class Agent:
         kubelet: str = "",
         *,
         dra: bool = False,
+        timing: Timing = Timing(),  # noqa: B008 - frozen
     ) -> None:
         """`kubelet`: the folder of the node's kubelet; empty where it has none.
 
@@ -71,7 +73,7 @@ class Agent:
         self.silent = SilentChanges(hardware.host, self.observer, locks)
         self.recorder = EventRecorder(client, COMPONENT, node)
         identity = CardIdentity(node, gpus=caches.gpus, vgpus=caches.vgpus, migs=caches.migs)
-        context = Context(hardware, self.observer, self.recorder, metrics, locks, identity)
+        context = Context(hardware, self.observer, self.recorder, metrics, locks, identity, timing)
         self._slices = Slices(node, client, caches.nodes, metrics, publish=dra)
         self._device_plugin = DevicePluginController(
             node,

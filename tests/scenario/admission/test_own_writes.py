@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from laneway.api import VGPULayout
-from laneway.controllers.layouts import stage_writer
+from laneway.controllers.timing import Timing
 from laneway.kube.resource import served
 from support.kubectl import Kubectl
 from support.worlds import World
@@ -31,9 +31,9 @@ def layout(profile: str, count: int) -> dict[str, Any]:
 
 @pytest.mark.slow
 async def test_a_layout_takes_no_device_that_a_vm_at_rest_names(
-    world: World, admin: Kubectl, make_vm: Any, monkeypatch: pytest.MonkeyPatch
+    world: World, admin: Kubectl, make_vm: Any
 ) -> None:
-    monkeypatch.setattr(stage_writer, "RETRY_SECONDS", 0.2)
+    world.cluster.timing = Timing(retry=0.2)
     await world.add("node1", "a2")
     await world.vgpu(VGPU, "NVIDIA A2-8Q")
     await admin.apply(make_vm("desk", gpus=[(VGPU, SMALL)]))

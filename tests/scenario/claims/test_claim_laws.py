@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 from kapilite.server import ApiServer
 from laneway.api import PCIDeviceClaim, find_condition
-from laneway.controllers import acting
 from laneway.controllers.claims.pci import PciClaimController
 from laneway.controllers.metrics import MetricFamilies
+from laneway.controllers.timing import Timing
 from laneway.host.plans.execute import execute
 from laneway.host.plans.recover import recover
 from laneway.host.scan import scan
@@ -114,7 +114,8 @@ class Story:
     async def start(self) -> None:
         self.faults.killed.clear()
         self.host.restart()
-        agent = Agent(NODE, hardware_of(self.host, self.folder), self.flaky, self.families)
+        hardware = hardware_of(self.host, self.folder)
+        agent = Agent(NODE, hardware, self.flaky, self.families, timing=Timing(retry=0.05))
         self.task = asyncio.create_task(agent.run())
 
     async def stop(self) -> None:
@@ -247,7 +248,6 @@ EVENTS = st.one_of(
 @pytest.fixture
 def laws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Plays a story; one API server and one event loop serve all stories of a test."""
-    monkeypatch.setattr(acting, "RETRY_SECONDS", 0.05)
     monkeypatch.setattr(PciClaimController, "taken_back_seconds", 0.05)
     for carry_out in (execute, recover):
         # A change that looks half done here is another's: waiting shows nothing new.

@@ -19,7 +19,9 @@ RESOURCE = "nvidia.com/NVIDIA_A2-4Q"
 
 
 @pytest.fixture(autouse=True)
-async def agent(cluster: Any, node: Any, simulated: Callable[[str, str], Any]) -> Any:
+async def agent(
+    cluster: Any, node: Any, simulated: Callable[[str, str], Any], impatient: None
+) -> Any:
     if cluster.server is None:
         pytest.skip("the real server of this tier is older than ResourceSlices")
     host = simulated("a2", "node1")
@@ -90,7 +92,6 @@ async def test_what_a_pod_has_no_claim_gets(cluster, node) -> None:
     await device(cluster, lambda one: "taints" not in one)
 
 
-@pytest.mark.usefixtures("impatient")
 async def test_what_a_claim_has_is_not_taken_away(cluster, node) -> None:
     published = await device(cluster, lambda one: "taints" not in one)
     await claim(cluster, published["name"])
@@ -129,7 +130,7 @@ async def test_what_a_claim_has_no_pod_gets_from_an_agent_that_restarts(
 
 @pytest.mark.slow
 async def test_nothing_is_taken_away_before_it_is_known_what_claims_have(
-    cluster, node, agent, impatient, monkeypatch
+    cluster, node, agent, monkeypatch
 ) -> None:
     published = await device(cluster, lambda one: "taints" not in one)
     await claim(cluster, published["name"])

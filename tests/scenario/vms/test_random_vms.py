@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from laneway.api import PCIDeviceClaim, VGPUDevice
-from laneway.controllers import acting
+from laneway.controllers.timing import Timing
 from laneway.host.scan import scan
 from laneway.kube.errors import (
     AlreadyExistsError,
@@ -213,9 +213,9 @@ async def none_left(world: World, resource: Any, namespace: str = "") -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300 + 4 * STEPS)
 async def test_devices_come_back_from_everything_that_befalls_them(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World,
 ) -> None:
-    monkeypatch.setattr(acting, "RETRY_SECONDS", 1.0)
+    world.cluster.timing = Timing(retry=1.0)
     luck = random.Random(SEED)
     story = Story(world, luck)
     for name, model in MODELS.items():

@@ -179,7 +179,7 @@ class ClaimController(ActingController[C, W]):
         # What was read before is all that is known of the device, so it stays.
         await self.write_status(stored, replace(stored.status, conditions=[said]))
         self.context.observer.want()  # No event tells that something can be read again.
-        return Retry(acting.RETRY_SECONDS)
+        return Retry(self.context.timing.retry)
 
     def _is_over(self, stored: C) -> bool:
         """Whether a deleted claim waits for others only."""
@@ -218,7 +218,7 @@ class ClaimController(ActingController[C, W]):
         if offered or self.settled(desired) is None:
             if consumer := await self._who_has(stored, desired):
                 await self._record_result(stored, consumer)
-                return Retry(acting.RETRY_SECONDS)
+                return Retry(self.context.timing.retry)
             if says(stored, "Advertised"):  # The manager waits for the end of that.
                 stored = await self.write_status(stored, self.status(stored, _RELEASING))
             if wait := self._wait_for_permission(stored):

@@ -10,7 +10,6 @@ import asyncio
 import logging
 
 from laneway.api import PCIDeviceClaim, USBDeviceClaim
-from laneway.controllers import acting
 from laneway.controllers.acting import ACTOR, Context
 from laneway.controllers.device_plugin.controller import DevicePluginController
 from laneway.core import names
@@ -66,7 +65,7 @@ class OrphanKeeper:
                 waiting = True
                 self._tell(str(error), "cannot search for devices without claims")
             if waiting:
-                asyncio.get_running_loop().call_later(acting.RETRY_SECONDS, self._wanted.set)
+                asyncio.get_running_loop().call_later(self._context.timing.retry, self._wanted.set)
             await self._wanted.wait()
 
     def _changed(

@@ -13,7 +13,6 @@ from laneway.api import (
     USBDeviceClaim,
     find_condition,
 )
-from laneway.controllers import acting
 from laneway.controllers.acting import Context, OperationNames, RetryFingerprint
 from laneway.controllers.claims.claim_users import vgpu_of
 from laneway.controllers.claims.conditions import NOWHERE, bound_condition, conditions, is_passed
@@ -189,7 +188,7 @@ class PciClaimController(ClaimController[PCIDeviceClaim, DesiredClaim]):
         if not self._is_needed(stored):
             return retry
         self.context.observer.want()
-        return Retry(acting.RETRY_SECONDS)
+        return Retry(self.context.timing.retry)
 
     def _is_needed(self, stored: PCIDeviceClaim) -> bool:
         return _needed(self.settled(self.desired(stored, stored)))

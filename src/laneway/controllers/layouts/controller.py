@@ -25,7 +25,7 @@ from laneway.api import (
     PCIDeviceClaim,
     VGPULayout,
 )
-from laneway.controllers.acting import ACTOR, HOLDER_SECONDS, Context
+from laneway.controllers.acting import ACTOR, Context
 from laneway.controllers.devices import gpu as gpu_device
 from laneway.controllers.devices import layout as projection
 from laneway.controllers.devices.vgpu import parent_name
@@ -59,8 +59,6 @@ from laneway.kube.queue import WorkQueue
 
 log = logging.getLogger(__name__)
 
-SUM_SECONDS = 1.0
-"""How long the writer of an entry has to bring the sum up to date before others look at it."""
 PROGRESS_SECONDS = 1.0
 """How often at most an entry is written that tells of progress only, for all agents see it."""
 
@@ -147,7 +145,7 @@ class LayoutController:
         if before is None or after is None or terms(before) != terms(after):
             self.ask_all()  # Whose GPU it is may be another for every layout.
         if after is not None:
-            self.queue.add_after(Key(after.metadata.name), SUM_SECONDS * _spread())
+            self.queue.add_after(Key(after.metadata.name), self._context.timing.sum * _spread())
 
     def _node_changed(self, before: CoreNode | None, after: CoreNode | None) -> None:
         if before is None or after is None or before.metadata.labels != after.metadata.labels:
@@ -244,7 +242,7 @@ class LayoutController:
         )
         if look and stands and not have_ended(self._context.hardware.host, look.processes):
             same = msgspec.structs.replace(look.entry, fits=blank.fits)
-            return same, _again(look.again - _now(), look.processes)
+            return same, self._again(look.again - _now(), look.processes)
         caller = "VGPULayout", str(key)
         address = found.gpu.address
         with self._context.locks.on(address, caller, lambda: self.queue.add(key)) as acquired:
@@ -254,7 +252,7 @@ class LayoutController:
             entry, again, held_by = await self._writer.look(case, desired)
         if entry is not None and again is not None:
             self._looks[key] = _Look(retry_fingerprint, entry, _now() + again.after, held_by)
-            again = _again(again.after, held_by)
+            again = self._again(again.after, held_by)
         return entry, again
 
     def _blank(
@@ -298,6 +296,10 @@ class LayoutController:
             extra={"reason": entry.reason},
         )
 
+    def _again(self, after: float, processes: tuple[int, ...]) -> Retry:
+        """When to look again; soon where a process is in the way, which is seen at little cost."""
+        return Retry(min(after, self._context.timing.holder) if processes else after)
+
 
 # ------------------------------------------------------------------------------------------ parts
 
@@ -311,11 +313,6 @@ def _is_final(known: LayoutGpu | None, layout: VGPULayout) -> bool:
 def _judgement(entry: LayoutGpu | None) -> tuple[object, ...]:
     """What an event says only once, and what is more than progress."""
     return (entry.observed_generation, entry.state, entry.reason) if entry else ()
-
-
-def _again(after: float, processes: tuple[int, ...]) -> Retry:
-    """When to look again; soon where a process is in the way, which is seen at little cost."""
-    return Retry(min(after, HOLDER_SECONDS) if processes else after)
 
 
 def _spread() -> float:

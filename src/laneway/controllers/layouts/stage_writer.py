@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from laneway.api import LAYOUT_DONE, LayoutGpu, VGPULayout
-from laneway.controllers.acting import RETRY_SECONDS, Context
+from laneway.controllers.acting import Context
 from laneway.controllers.devices import layout as projection
 from laneway.controllers.layouts.current import stands, terms
 from laneway.controllers.layouts.lower_objects import LowerObjects, Stored
@@ -31,9 +31,6 @@ from laneway.host.situation import observe
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.kube.informer import Informer
-
-PUT_BACK_SECONDS = 1.0
-"""How often at most a GPU's desired states are put back: another client may insist too."""
 
 
 class Key(NamedTuple):
@@ -102,7 +99,7 @@ class StageWriter:
         layout, blank, address = case.layout, case.blank, desired.gpu.address
         situation = await observe(self._context.hardware, self._node, [address])
         decision = plan_desired(desired, situation)
-        retry = Retry(RETRY_SECONDS)
+        retry = Retry(self._context.timing.retry)
         if layout.spec.dry_run:
             return Looked(self._trial(case, desired, decision, situation), retry)
         if refusals := refusals_of(decision):
@@ -140,9 +137,10 @@ class StageWriter:
         if self._changed(key, layout, case.stored):
             return Looked(None, Retry(0.0))
         back = _was_done(case.known, layout)
-        if back and (due := self._put_back.get(key, 0.0) + PUT_BACK_SECONDS) > _now():
+        due = self._put_back.get(key, 0.0) + self._context.timing.put_back
+        if back and due > _now():
             return Looked(None, Retry(due - _now()))
-        retry = Retry(RETRY_SECONDS)
+        retry = Retry(self._context.timing.retry)
         if not await stands(self._client, layout, self._node):
             return Looked(None, retry)  # The watch will show why.
         if back:

@@ -38,9 +38,6 @@ from laneway.kube.resource import KubeObject, Resource, served
 
 log = logging.getLogger(__name__)
 
-RETRY_SECONDS = 5.0
-"""After the API server or the state folder refused something."""
-
 _TYPES: dict[Kind, type[SRIOVGPUDevice | VGPUDevice | MigConfiguration]] = {
     "SRIOVGPUDevice": SRIOVGPUDevice,
     "VGPUDevice": VGPUDevice,
@@ -65,6 +62,7 @@ class Renumberer:
         self._state = context.hardware.state
         self._recorder = context.recorder
         self._identity = context.identity
+        self._pause = context.timing.renumber
         self._informers = informers
         self._written: dict[Kind, Written] = {kind: Written() for kind in _TYPES}
         self._wanted = asyncio.Event()
@@ -104,7 +102,7 @@ class Renumberer:
             self._wanted.clear()
             await self.settle()
             if self._wanted.is_set() or self._identity.moves():
-                await asyncio.sleep(RETRY_SECONDS)
+                await asyncio.sleep(self._pause)
                 self._wanted.set()
 
     def _changed(self, _before: object, _after: object) -> None:
