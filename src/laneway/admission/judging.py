@@ -26,11 +26,11 @@ from typing import Any, Generic, NamedTuple
 import msgspec
 
 from laneway.admission.access import AccessReviews
+from laneway.admission.fair_queue import FairQueue
 from laneway.admission.json_patch import PatchOperation
 from laneway.admission.metrics import AdmissionMetrics, Outcome
 from laneway.admission.request import Operation, Request
 from laneway.admission.review import Answer, Question
-from laneway.admission.turns import Turns
 from laneway.admission.unjudged import is_guarded
 from laneway.admission.verdict import Rules, everything
 from laneway.admission.vms import number
@@ -104,11 +104,11 @@ class Judging:
         world: World,
         access: AccessReviews,
         metrics: AdmissionMetrics,
-        turns: Turns | None = None,
+        fair_queue: FairQueue | None = None,
     ) -> None:
-        """`turns` are those in which everything here is computed."""
+        """Everything here is computed in a turn of `fair_queue`."""
         self._kinds = kinds
-        self._turns = turns or Turns()
+        self._fair_queue = fair_queue or FairQueue()
         self._world = world
         self._access = access
         self._metrics = metrics
@@ -156,7 +156,7 @@ class Judging:
         return Judged(answer, kind.name, operation, outcome)
 
     def _turn(self, question: Question) -> contextlib.AbstractAsyncContextManager[None]:
-        return self._turns.turn(question.peer, question.requester.username)
+        return self._fair_queue.turn(question.peer, question.requester.username)
 
     @staticmethod
     def _refused_at_once(kind: AnyKind, operation: Operation, question: Question) -> Answer | None:

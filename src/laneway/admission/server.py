@@ -23,10 +23,10 @@ from aiohttp import web
 
 from kubebasics.serving.connections import peer_of
 from laneway.admission import review
+from laneway.admission.fair_queue import FairQueue
 from laneway.admission.judging import OTHER, Judged, Judging
 from laneway.admission.metrics import AdmissionMetrics, Outcome
 from laneway.admission.review import Answer, MalformedError, Question
-from laneway.admission.turns import Turns
 from laneway.admission.wording import Denial
 
 log = logging.getLogger(__name__)
@@ -53,9 +53,9 @@ def application(
     metrics: AdmissionMetrics,
     not_ready: NotReady,
     stopping: asyncio.Event,
-    turns: Turns,
+    fair_queue: FairQueue,
 ) -> web.Application:
-    """The paths. `not_ready` names what is missing for a verdict; `turns` are `judging`'s."""
+    """The paths. `not_ready` names what is missing for a verdict; `fair_queue` is `judging`'s."""
     bodies = _Bodies()
 
     def serve(webhook: str, judge: Judge) -> Callable[[web.Request], Awaitable[web.Response]]:
@@ -82,7 +82,7 @@ def application(
 
     async def _judged(body: bytes, peer: str, judge: Judge) -> tuple[str, str, HTTPStatus, Judged]:
         try:
-            async with turns.turn(peer):
+            async with fair_queue.turn(peer):
                 question = review.read(body, peer)
         except MalformedError as error:
             log.warning("cannot read a request: %s", error)

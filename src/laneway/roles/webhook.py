@@ -18,12 +18,12 @@ from prometheus_client import CollectorRegistry
 
 from kubebasics.serving.listening import listening
 from laneway.admission.access import AccessReviews
+from laneway.admission.fair_queue import FairQueue
 from laneway.admission.judging import Judging
 from laneway.admission.kinds import KINDS
 from laneway.admission.metrics import AdmissionMetrics
 from laneway.admission.server import application
 from laneway.admission.tls import TlsFiles
-from laneway.admission.turns import Turns
 from laneway.admission.world import World
 from laneway.kube.client import Client
 from laneway.roles.health import place
@@ -98,9 +98,9 @@ class Webhook:
         self._listening = False
         self._stopping = asyncio.Event()
         self._tls = TlsFiles(cert_file, key_file, metrics, client_ca=client_ca)
-        turns = Turns()
-        judging = Judging(KINDS, caches.world, AccessReviews(client, metrics), metrics, turns)
-        self._app = application(judging, metrics, caches.waiting_for, self._stopping, turns)
+        fair_queue = FairQueue()
+        judging = Judging(KINDS, caches.world, AccessReviews(client, metrics), metrics, fair_queue)
+        self._app = application(judging, metrics, caches.waiting_for, self._stopping, fair_queue)
 
     def waiting_for(self) -> list[str]:
         """What is not there yet: names of caches, `certificate`, and `stopping` at the end."""

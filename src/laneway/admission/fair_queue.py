@@ -1,4 +1,4 @@
-"""Who computes next: one at a time, in turn among peers and, of a peer, among its users.
+"""Fair queuing of what is computed: in turn among peers and, of a peer, among its users.
 
 What is computed on the event loop delays all requests, however short each piece of it is. Pieces
 that a client can cause are computed in a turn each. A client with many of them waits behind its
@@ -15,8 +15,8 @@ from collections.abc import AsyncIterator
 _Queue = deque[asyncio.Future[None]]
 
 
-class Turns:
-    """Turns that are given round."""
+class FairQueue:
+    """FairQueue that are given round."""
 
     def __init__(self) -> None:
         self._taken = False
