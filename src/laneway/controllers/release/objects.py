@@ -25,7 +25,7 @@ from laneway.core import keys, names
 from laneway.core.pci import PciAddress
 from laneway.core.raw import JsonObject
 from laneway.core.reasons.former import renamed
-from laneway.core.release.everything import Stage, Thing
+from laneway.core.release.everything import Stage, Target
 from laneway.kube.client import Client
 from laneway.kube.errors import NotFoundError
 from laneway.kube.resource import KubeObject, Resource, T, served
@@ -48,7 +48,7 @@ _FOREIGN = frozenset(
 """Answers to objects that requested nothing: what is there is not Laneway's."""
 
 
-async def look(client: Client, nodes: Collection[str]) -> list[Thing]:
+async def look(client: Client, nodes: Collection[str]) -> list[Target]:
     """All that is requested; `nodes` empty: on all nodes. Raises KubeError."""
     layouts, claims, sticks, vgpus, (migs, gpus, cards) = await asyncio.gather(
         _all(client, served(VGPULayout)),
@@ -66,7 +66,7 @@ async def look(client: Client, nodes: Collection[str]) -> list[Thing]:
         vgpu.metadata.name: vgpu.metadata.labels.get(keys.LABEL_PARENT_GPU, "") for vgpu in vgpus
     }
     found = [
-        *(thing for one in layouts if (thing := _layout(one, nodes)) is not None),
+        *(target for one in layouts if (target := _layout(one, nodes)) is not None),
         *(_claim(one, homes, parents) for one in claims),
         *map(_stick, sticks),
         *(_vgpu(one, homes) for one in vgpus),
@@ -108,13 +108,13 @@ def _name(node: str, address: str) -> str:
         return ""
 
 
-def _layout(one: VGPULayout, nodes: Collection[str]) -> Thing | None:
+def _layout(one: VGPULayout, nodes: Collection[str]) -> Target | None:
     if one.spec.dry_run:
         return None  # A command's own, which takes it away again.
     spoken_of = sorted({gpu.node_name for gpu in one.status.gpus if gpu.node_name})
     if nodes and not set(spoken_of) & set(nodes):
         return None
-    return Thing(
+    return Target(
         kind="VGPULayout",
         name=one.metadata.name,
         node=" ".join(spoken_of),
@@ -126,9 +126,9 @@ def _layout(one: VGPULayout, nodes: Collection[str]) -> Thing | None:
     )
 
 
-def _claim(one: PCIDeviceClaim, homes: dict[str, str], parents: dict[str, str]) -> Thing:
+def _claim(one: PCIDeviceClaim, homes: dict[str, str], parents: dict[str, str]) -> Target:
     meta = one.metadata
-    return Thing(
+    return Target(
         kind="PCIDeviceClaim",
         name=meta.name,
         node=one.spec.node_name,
@@ -143,8 +143,8 @@ def _claim(one: PCIDeviceClaim, homes: dict[str, str], parents: dict[str, str]) 
     )
 
 
-def _stick(one: USBDeviceClaim) -> Thing:
-    return Thing(
+def _stick(one: USBDeviceClaim) -> Target:
+    return Target(
         kind="USBDeviceClaim",
         name=one.metadata.name,
         node=one.status.node_name,
@@ -157,11 +157,11 @@ def _stick(one: USBDeviceClaim) -> Thing:
     )
 
 
-def _vgpu(one: Vgpu, homes: dict[str, str]) -> Thing:
+def _vgpu(one: Vgpu, homes: dict[str, str]) -> Target:
     meta, status = one.metadata, one.status
     desired = one.spec.enabled
     there = status.vgpu_status == VGPU_CONFIGURED
-    return Thing(
+    return Target(
         kind="VGPUDevice",
         name=meta.name,
         node=one.spec.node_name or meta.labels.get(keys.LABEL_NODE, ""),
@@ -176,17 +176,17 @@ def _vgpu(one: Vgpu, homes: dict[str, str]) -> Thing:
     )
 
 
-def _mig(one: MigConfiguration) -> Thing:
+def _mig(one: MigConfiguration) -> Target:
     there = any(profile.vgpu_ids for profile in one.status.profile_status)
     return _of_card(one, Stage.MIG, desired=one.spec.enabled, there=there)
 
 
-def _gpu(one: SRIOVGPUDevice) -> Thing:
+def _gpu(one: SRIOVGPUDevice) -> Target:
     there = bool(one.status.vf_addresses)
     return _of_card(one, Stage.FUNCTIONS, desired=one.spec.enabled, there=there)
 
 
-def _network(one: SRIOVNetworkDevice) -> Thing:
+def _network(one: SRIOVNetworkDevice) -> Target:
     there = bool(one.status.vf_addresses)
     return _of_card(one, Stage.FUNCTIONS, desired=one.spec.num_vfs > 0, there=there)
 
@@ -197,9 +197,9 @@ def _of_card(
     *,
     desired: bool,
     there: bool,
-) -> Thing:
+) -> Target:
     """What a card is divided into, which is desired by an object of the card's name."""
-    return Thing(
+    return Target(
         kind=type(one).__name__,
         name=one.metadata.name,
         node=one.spec.node_name or one.metadata.labels.get(keys.LABEL_NODE, ""),

@@ -28,7 +28,7 @@ async def release(
     refused: dict[str, str] = {}
     reported: set[str] = set()
 
-    def tell_once(words: str) -> None:
+    def report_once(words: str) -> None:
         if words not in reported:
             reported.add(words)
             tell(words)
@@ -37,8 +37,8 @@ async def release(
         async with asyncio.timeout(seconds):
             while not left.done:
                 for action in left.actions:
-                    refused[action.thing.title] = await _act(client, action)
-                _tell(left, refused, tell_once)
+                    refused[action.target.title] = await _act(client, action)
+                _tell(left, refused, report_once)
                 await asyncio.sleep(LOOK_SECONDS)
                 left = decide(await look(client, nodes), silent)
     return tuple(_remaining(left, refused))
@@ -46,7 +46,7 @@ async def release(
 
 def _tell(left: Look, refused: dict[str, str], tell: Tell) -> None:
     for action in left.actions:
-        if not refused[action.thing.title]:
+        if not refused[action.target.title]:
             tell(action.words)
     for obstacle in _remaining(left, refused):
         if not obstacle.in_turn:
@@ -57,20 +57,20 @@ def _remaining(left: Look, refused: dict[str, str]) -> Iterable[Obstacle]:
     """What is not back yet, with what was refused; what was only just requested comes in turn."""
     yield from left.obstacles
     for action in left.actions:
-        why = refused.get(action.thing.title, "")
-        yield Obstacle(action.thing, why or "not done yet", in_turn=not why)
+        why = refused.get(action.target.title, "")
+        yield Obstacle(action.target, why or "not done yet", in_turn=not why)
 
 
 async def _act(client: Client, action: Action) -> str:
     """Request it; why that was refused, or nothing."""
-    thing = action.thing
-    resource = KINDS[thing.kind]
+    target = action.target
+    resource = KINDS[target.kind]
     try:
-        if thing.way == "delete":
-            await client.delete(resource, thing.name)
+        if target.way == "delete":
+            await client.delete(resource, target.name)
         else:
-            body = {"spec": disabled(thing.kind)}
-            await client.patch(resource, thing.name, body, field_manager=MANAGER)
+            body = {"spec": disabled(target.kind)}
+            await client.patch(resource, target.name, body, field_manager=MANAGER)
     except NotFoundError:
         return ""
     except ApiError as error:

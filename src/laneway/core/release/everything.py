@@ -32,7 +32,7 @@ class Stage(IntEnum):
     """Virtual functions of GPUs and network cards."""
 
 
-class Thing(msgspec.Struct, frozen=True, kw_only=True):
+class Target(msgspec.Struct, frozen=True, kw_only=True):
     """One object that requests something of the hardware, or shows that it is there."""
 
     kind: str
@@ -66,25 +66,25 @@ class Thing(msgspec.Struct, frozen=True, kw_only=True):
 class Action(msgspec.Struct, frozen=True):
     """What is to be done now."""
 
-    thing: Thing
+    target: Target
 
     @property
     def words(self) -> str:
-        verb = "delete" if self.thing.way == "delete" else "disable"
-        return f"{verb} {self.thing.title}"
+        verb = "delete" if self.target.way == "delete" else "disable"
+        return f"{verb} {self.target.title}"
 
 
 class Obstacle(msgspec.Struct, frozen=True):
     """What is not gone yet, and why."""
 
-    thing: Thing
+    target: Target
     why: str
     in_turn: bool = False
     """Nothing is amiss: it waits for others that are reported, too."""
 
     @property
     def words(self) -> str:
-        return f"{self.thing.title}: {self.why}"
+        return f"{self.target.title}: {self.why}"
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -98,31 +98,31 @@ class Look(msgspec.Struct, frozen=True):
         return not (self.actions or self.obstacles)
 
 
-def decide(things: Iterable[Thing], silent: Collection[str] = ()) -> Look:
+def decide(targets: Iterable[Target], silent: Collection[str] = ()) -> Look:
     """What can be done now. `silent`: nodes whose agent does not answer."""
-    there = sorted(filter(_is_there, things), key=lambda one: (one.stage, one.kind, one.name))
+    there = sorted(filter(_is_there, targets), key=lambda one: (one.stage, one.kind, one.name))
     index = _Index(there)
     actions: list[Action] = []
     obstacles: list[Obstacle] = []
-    for thing in there:
-        if thing.follows or not thing.desired:
-            obstacles.append(Obstacle(thing, _waiting(thing, silent), in_turn=thing.follows))
-        elif why := _stands_against(thing):
-            obstacles.append(Obstacle(thing, why))
-        elif first := index.before(thing):
-            obstacles.append(Obstacle(thing, _after(first), in_turn=True))
+    for target in there:
+        if target.follows or not target.desired:
+            obstacles.append(Obstacle(target, _waiting(target, silent), in_turn=target.follows))
+        elif why := _stands_against(target):
+            obstacles.append(Obstacle(target, why))
+        elif first := index.before(target):
+            obstacles.append(Obstacle(target, _after(first), in_turn=True))
         else:
-            actions.append(Action(thing))
+            actions.append(Action(target))
     return Look(tuple(actions), tuple(obstacles))
 
 
-def everything(things: Iterable[Thing]) -> tuple[list[Action], list[Obstacle]]:
+def everything(targets: Iterable[Target]) -> tuple[list[Action], list[Obstacle]]:
     """What would be done in the end, and what is known to stand against it."""
-    found = sorted(things, key=lambda one: (one.stage, one.kind, one.name))
+    found = sorted(targets, key=lambda one: (one.stage, one.kind, one.name))
     obstacles = [
         Obstacle(one, why) for one in found if _is_there(one) and (why := _stands_against(one))
     ]
-    held = {one.thing.title for one in obstacles}
+    held = {one.target.title for one in obstacles}
     actions = [
         Action(one)
         for one in found
@@ -131,16 +131,16 @@ def everything(things: Iterable[Thing]) -> tuple[list[Action], list[Obstacle]]:
     return actions, obstacles
 
 
-def _is_there(thing: Thing) -> bool:
-    return thing.desired or thing.present or not thing.answered
+def _is_there(target: Target) -> bool:
+    return target.desired or target.present or not target.answered
 
 
-def _stands_against(thing: Thing) -> str:
-    if thing.holder:
-        return f"it is allocated to {thing.holder}: stop that first"
-    if thing.elsewhere:
+def _stands_against(target: Target) -> str:
+    if target.holder:
+        return f"it is allocated to {target.holder}: stop that first"
+    if target.elsewhere:
         return (
-            f"it selects {', '.join(thing.elsewhere)} as well: change its selectors, or release "
+            f"it selects {', '.join(target.elsewhere)} as well: change its selectors, or release "
             "these nodes as well"
         )
     return ""
@@ -149,34 +149,34 @@ def _stands_against(thing: Thing) -> str:
 class _Index:
     """What there is, by the card that it is on, and layouts by the nodes that they speak of."""
 
-    def __init__(self, there: Iterable[Thing]) -> None:
-        self.by_card: dict[tuple[str, str], list[Thing]] = defaultdict(list)
-        self.layouts: dict[str, list[Thing]] = defaultdict(list)
-        for thing in there:
-            if thing.stage is Stage.LAYOUT:
-                for node in thing.node.split():
-                    self.layouts[node].append(thing)
+    def __init__(self, there: Iterable[Target]) -> None:
+        self.by_card: dict[tuple[str, str], list[Target]] = defaultdict(list)
+        self.layouts: dict[str, list[Target]] = defaultdict(list)
+        for target in there:
+            if target.stage is Stage.LAYOUT:
+                for node in target.node.split():
+                    self.layouts[node].append(target)
             else:
-                self.by_card[thing.node, thing.card].append(thing)
+                self.by_card[target.node, target.card].append(target)
 
-    def before(self, thing: Thing) -> list[Thing]:
+    def before(self, target: Target) -> list[Target]:
         """What has to go first."""
-        if thing.stage is Stage.LAYOUT:
+        if target.stage is Stage.LAYOUT:
             return []
-        same_card = self.by_card[thing.node, thing.card]
-        earlier = [one for one in same_card if one.stage < thing.stage]
-        return [*self.layouts.get(thing.node, ()), *earlier]
+        same_card = self.by_card[target.node, target.card]
+        earlier = [one for one in same_card if one.stage < target.stage]
+        return [*self.layouts.get(target.node, ()), *earlier]
 
 
-def _after(first: Sequence[Thing]) -> str:
+def _after(first: Sequence[Target]) -> str:
     names = ", ".join(one.title for one in first[:_NAMED])
     more = f" and {len(first) - _NAMED} more" if len(first) > _NAMED else ""
     return f"waits for {names}{more}"
 
 
-def _waiting(thing: Thing, silent: Collection[str]) -> str:
-    if thing.node in silent:
-        return f"no agent runs on node {thing.node}; only that agent releases the device"
-    if thing.holder:
-        return f"it is allocated to {thing.holder}: stop that first"
-    return thing.words or "being released"
+def _waiting(target: Target, silent: Collection[str]) -> str:
+    if target.node in silent:
+        return f"no agent runs on node {target.node}; only that agent releases the device"
+    if target.holder:
+        return f"it is allocated to {target.holder}: stop that first"
+    return target.words or "being released"

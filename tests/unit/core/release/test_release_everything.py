@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from laneway.core.release.everything import Stage, Thing, decide, everything
+from laneway.core.release.everything import Stage, Target, decide, everything
 
 STAGES = {
     "VGPULayout": Stage.LAYOUT,
@@ -19,7 +19,7 @@ STAGES = {
 }
 
 
-def thing(kind: str, name: str = "one", **changes: Any) -> Thing:
+def target(kind: str, name: str = "one", **changes: Any) -> Target:
     facts: dict[str, Any] = {
         "kind": kind,
         "name": name,
@@ -30,14 +30,14 @@ def thing(kind: str, name: str = "one", **changes: Any) -> Thing:
         "present": True,
         "card": "" if kind == "VGPULayout" else "card",
     }
-    return Thing(**facts | changes)
+    return Target(**facts | changes)
 
 
-ALL = [thing(kind) for kind in STAGES]
+ALL = [target(kind) for kind in STAGES]
 
 
-def acted(things: list[Thing]) -> list[str]:
-    return [one.thing.kind for one in decide(things).actions]
+def acted(targets: list[Target]) -> list[str]:
+    return [one.target.kind for one in decide(targets).actions]
 
 
 def test_each_stage_waits_for_the_one_before() -> None:
@@ -49,40 +49,40 @@ def test_each_stage_waits_for_the_one_before() -> None:
 
 
 def test_what_is_asked_back_but_still_there_is_waited_for() -> None:
-    going = thing("VGPUDevice", desired=False, words="WriteFailed: busy")
+    going = target("VGPUDevice", desired=False, words="WriteFailed: busy")
     [obstacle] = decide([going]).obstacles
     assert obstacle.words == "VGPUDevice one: WriteFailed: busy"
     quiet = decide([replace(going, words="")], silent={"node1"})
     assert "no agent runs on node node1" in quiet.obstacles[0].why
-    unanswered = thing("VGPUDevice", desired=False, present=False, answered=False)
+    unanswered = target("VGPUDevice", desired=False, present=False, answered=False)
     assert not decide([unanswered]).done
     assert decide([replace(unanswered, answered=True)]).done
 
 
 def test_another_card_and_another_node_do_not_wait() -> None:
-    other = thing("SRIOVGPUDevice", "two", card="other")
-    far = thing("SRIOVGPUDevice", "three", node="node2")
-    found = decide([thing("VGPUDevice", holder="virtual machine a/b"), other, far])
-    assert sorted(one.thing.name for one in found.actions) == ["three", "two"]
+    other = target("SRIOVGPUDevice", "two", card="other")
+    far = target("SRIOVGPUDevice", "three", node="node2")
+    found = decide([target("VGPUDevice", holder="virtual machine a/b"), other, far])
+    assert sorted(one.target.name for one in found.actions) == ["three", "two"]
 
 
 def test_claims_of_vgpus_go_with_these() -> None:
-    follows = thing("PCIDeviceClaim", follows=True)
-    found = decide([follows, thing("VGPUDevice")])
-    assert [one.thing.kind for one in found.actions] == ["VGPUDevice"]
-    assert [one.thing.kind for one in found.obstacles] == ["PCIDeviceClaim"]
+    follows = target("PCIDeviceClaim", follows=True)
+    found = decide([follows, target("VGPUDevice")])
+    assert [one.target.kind for one in found.actions] == ["VGPUDevice"]
+    assert [one.target.kind for one in found.obstacles] == ["PCIDeviceClaim"]
 
 
 def test_a_dry_run_tells_all_of_it_and_what_stands_against_it() -> None:
-    held = thing("VGPUDevice", "held", holder="virtual machine a/b")
-    shared = thing("VGPULayout", "shared", elsewhere=("node2",))
+    held = target("VGPUDevice", "held", holder="virtual machine a/b")
+    shared = target("VGPULayout", "shared", elsewhere=("node2",))
     actions, obstacles = everything([*ALL, held, shared])
-    assert [one.thing.kind for one in actions] == [one.kind for one in ALL]
-    assert [one.thing.name for one in obstacles] == ["shared", "held"]
+    assert [one.target.kind for one in actions] == [one.kind for one in ALL]
+    assert [one.target.name for one in obstacles] == ["shared", "held"]
 
 
-things = st.builds(
-    thing,
+targets = st.builds(
+    target,
     st.sampled_from(sorted(STAGES)),
     st.text("abc", min_size=1, max_size=4),
     desired=st.booleans(),
@@ -93,14 +93,14 @@ things = st.builds(
 )
 
 
-@given(st.lists(things, max_size=12, unique_by=lambda one: (one.kind, one.name)))
-def test_it_ends_with_nothing_left_but_what_is_in_use(found: list[Thing]) -> None:
+@given(st.lists(targets, max_size=12, unique_by=lambda one: (one.kind, one.name)))
+def test_it_ends_with_nothing_left_but_what_is_in_use(found: list[Target]) -> None:
     """Agents that do at once what they are asked to."""
     state = {one.title: one for one in found}
     for _ in range(len(Stage) + 1):
         look = decide(state.values())
         for action in look.actions:
-            one = action.thing
+            one = action.target
             assert not one.holder
             others = [m for m in state.values() if (m.card, m.stage) != (one.card, one.stage)]
             assert not any(
@@ -120,4 +120,4 @@ def test_it_ends_with_nothing_left_but_what_is_in_use(found: list[Thing]) -> Non
     held = {one.card for one in found if one.holder}
     blocked = any(one.holder for one in found if one.stage is Stage.LAYOUT)
     for obstacle in left.obstacles:
-        assert blocked or obstacle.thing.holder or obstacle.thing.card in held
+        assert blocked or obstacle.target.holder or obstacle.target.card in held
