@@ -3,7 +3,7 @@
     git worktree add /tmp/that-version COMMIT
     python tools/earlier/record.py /tmp/that-version tests/data/earlier/NAME
 
-Starts `laneway up` of that version with the arguments in `desired states.yaml` of the folder,
+Starts `laneway up` of that version with the arguments in `desired.yaml` of the folder,
 requests what stands there, waits for each desired state to be as it says, stops, and writes
 next to it:
 
@@ -125,7 +125,7 @@ def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def main(source: Path, out: Path) -> None:
-    plan = yaml.safe_load((out / "wishes.yaml").read_text())
+    plan = yaml.safe_load((out / "desired.yaml").read_text())
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         command = [sys.executable, "-m", "laneway", "up", "--data-dir", str(data), "--port", "0"]
@@ -140,7 +140,7 @@ def main(source: Path, out: Path) -> None:
                 break
         try:
             api = Api(data)
-            for desired in plan["desired_states"]:
+            for desired in plan["desired"]:
                 carry_out(api, desired)
             objects = settled(api)
         finally:

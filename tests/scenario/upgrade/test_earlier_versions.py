@@ -127,7 +127,7 @@ async def test_definitions_change_beneath_stored_objects(server: Server, version
 async def test_a_data_directory_continues(tmp_path: Path, version: str) -> None:
     """Nothing is written to hardware that is as desired; no spec changes, statuses are written."""
     _, objects = left_by(version)
-    arguments = yaml.safe_load((EARLIER / version / "wishes.yaml").read_text())["arguments"]
+    arguments = yaml.safe_load((EARLIER / version / "desired.yaml").read_text())["arguments"]
     data = tmp_path / "data"
     with tarfile.open(EARLIER / version / "data.tar.xz") as archive:
         archive.extractall(data, **SAFELY)

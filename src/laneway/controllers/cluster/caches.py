@@ -44,7 +44,7 @@ class _Light(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False
 
 
 class VgpuSpec(_Light, frozen=True, kw_only=True, gc=False):
-    """What a VGPUDevice desired states."""
+    """The desired state of a VGPUDevice."""
 
     node_name: str = ""
     enabled: bool = False
