@@ -150,8 +150,20 @@ def run(arguments: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return ExitStatus.INTERRUPTED
     except OSError as error:
-        return _failed(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        _drop_output()
+        said = error.strerror or str(error)
+        return _failed(f"{error.filename}: {said}" if error.filename else said)
     return result if isinstance(result, int) else 0
+
+
+def _drop_output() -> None:
+    """Where standard output takes no more, keep Python from trying again as it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        from kubebasics.saying import mute  # noqa: PLC0415 - needed here only
+
+        mute()
 
 
 def _colours() -> bool | None:

@@ -1,52 +1,28 @@
-"""The command `kapilite`: start a server, say how to reach it, stop on Ctrl-C.
+"""The command `kapilite`: its arguments.
 
-Standard output is for people and scripts that wait for its last line; the log goes to standard
-error. What can go wrong with an argument or the machine ends in one line, with status 1. A
-traceback is a defect of kapilite.
+What serves takes a second to import, so it is imported when it runs.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import contextlib
-import logging
-import os
-import shlex
 import signal
-import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
-
-from kapilite.credentials.pki import PkiError
-from kapilite.endpoints.app import KUBERNETES
-from kapilite.server import ListenError
-from kapilite.serving import LOOPBACK, Folder, credentials, make, serving
-from kapilite.storage.database import StoreError
-from kubebasics.files import FolderError
 
 PORT = 6443
 LEVELS = ("debug", "info", "warning", "error")
-FAILURES = (FolderError, ListenError, PkiError, StoreError)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: run the command and exit with its status."""
+    # Until the server handles it, Ctrl-C has nothing to tidy up, and no traceback to show.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     options = _parser().parse_args(arguments)
-    logging.basicConfig(
-        level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
-    if options.log_level != "debug":
-        logging.getLogger("aiohttp.access").setLevel(logging.WARNING)  # a line per request
-    try:
-        asyncio.run(_serve(options.data_dir, options.host, options.port))
-    except KeyboardInterrupt:  # before the server was there to be stopped
-        sys.exit(130)
-    except FAILURES as error:
-        sys.exit(f"kapilite: {error}")
-    except OSError as error:
-        sys.exit(f"kapilite: {error.filename or options.host}: {error.strerror or error}")
+    from kapilite.foreground import serve  # noqa: PLC0415 - slow to import
+
+    serve(options.data_dir, options.host, options.port, options.log_level)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -72,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     serve.add_argument(
         "--host",
-        default=LOOPBACK,
+        default="127.0.0.1",
         metavar="ADDRESS",
         help="Address to listen on (default: %(default)s).",
     )
@@ -95,47 +71,3 @@ def _port(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is no port: give a number from 0 to 65535")
     return int(text)
-
-
-async def _serve(data_dir: str | None, host: str, port: int) -> None:
-    stop = asyncio.Event()
-    # On SIGHUP too: credentials of a server in memory must not outlive its terminal.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    with _folder(data_dir) as folder:
-        contents = None if data_dir is not None else b""
-        known = credentials(folder, host)
-        async with serving(folder, known, host=host, port=port, contents=contents) as found:
-            print("\n".join(_ready(found.url, folder, data_dir)), flush=True)
-            await stop.wait()
-    with contextlib.suppress(OSError):  # The terminal may be gone.
-        print("Stopped.", flush=True)
-
-
-@contextlib.contextmanager
-def _folder(data_dir: str | None) -> Iterator[Folder]:
-    """Where the server has its files: the directory of the user, or one for this run."""
-    if data_dir is not None:
-        if not data_dir:
-            raise FolderError("--data-dir is empty: name a directory")
-        yield make(data_dir)
-        return
-    with tempfile.TemporaryDirectory(prefix="kapilite-") as path:
-        yield Folder(path)
-
-
-def _ready(url: str, folder: Folder, data_dir: str | None) -> list[str]:
-    kept = (
-        "Objects are kept in memory until it stops; --data-dir DIR keeps them on disk."
-        if data_dir is None
-        else f"Objects are kept in {folder.database}."
-    )
-    return [
-        f"kapilite serves the API of Kubernetes {'.'.join(KUBERNETES)} at {url}",
-        kept,
-        "",
-        f"  export KUBECONFIG={shlex.quote(os.path.abspath(folder.kubeconfig))}",
-        "  kubectl get namespaces",
-        "",
-        "Stop with Ctrl-C.",
-    ]

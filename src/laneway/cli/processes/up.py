@@ -11,8 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import click
-
+from kubebasics.saying import say
 from laneway.cli.errors import Failure, one_line
 from laneway.roles.stop import run_until_signal
 from laneway.sim.spec import Spec, SpecError, parse_spec
@@ -45,10 +44,10 @@ def run_everything(
         raise Failure(_WITHOUT_KAPILITE) from error
     options = role.Options(data_dir, specs, local=local, port=port, dra=dra, vsphere=vsphere)
     try:
-        asyncio.run(run_until_signal(role.up(options, click.echo, _say_ready)))
+        asyncio.run(run_until_signal(role.up(options, say, _say_ready)))
     except role.FAILURES as error:
         raise Failure(str(error)) from error
-    click.echo("Stopped. The same command continues from here.")
+    say("Stopped. The same command continues from here.")
 
 
 def _spec(text: str) -> Spec:
@@ -82,7 +81,7 @@ def _say_ready(running: Running) -> None:
         lines.append(f"  {kubectl} patch vgpudevice {name} --type merge -p {patch}")
         lines.append(f"  {kubectl} describe vgpudevice {name}")
     lines += ["", f"Metrics: {running.metrics}", "Stop with Ctrl-C."]
-    click.echo("\n".join(lines))
+    say("\n".join(lines))
 
 
 def _kubectl() -> str:
