@@ -26,12 +26,12 @@ from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure, Unfinished, one_line
 from laneway.cli.output import View, object_name, show
 from laneway.cli.suggest import did_you_mean
+from laneway.cli.watching import states
 from laneway.core.pci import pci_address
 from laneway.kube.client import Client
 from laneway.kube.errors import (
     AlreadyExistsError,
     ApiError,
-    GoneError,
     KubeError,
     NotFoundError,
     UnreachableError,
@@ -271,34 +271,18 @@ def _going_on(targets: Sequence[Target]) -> str:
 
 async def _gone(client: Client, target: Target, seconds: int) -> None:
     """Wait until the agent has released the device, which removes the claim."""
+
+    def away(error: UnreachableError) -> None:
+        click.echo(one_line(f"{error}; asking again"), err=True)
+
+    found = states(client, target.claims, away, target.name)
     try:
-        async with asyncio.timeout(seconds):
-            while not await _removed(client, target):
-                pass
+        async with asyncio.timeout(seconds), contextlib.aclosing(found):
+            async for claim in found:
+                if claim is None:
+                    return
     except TimeoutError:
         raise Unfinished(
             f"{target.title} is not released within {seconds} s. The agent of {target.node} goes "
             f"on. To see why: laneway explain {target.claims.kind.lower()}/{target.name}"
         ) from None
-
-
-async def _removed(client: Client, target: Target) -> bool:
-    """Whether the claim is gone, once something is known; False: ask again."""
-    only = f"metadata.name={target.name}"
-    try:
-        version = ""
-        async for page in client.list(target.claims, field_selector=only):
-            version = page.resource_version
-            if not page.items:
-                return True
-        watch = client.watch(target.claims, resource_version=version, field_selector=only)
-        async with contextlib.aclosing(watch):
-            async for event in watch:
-                if event.type == "DELETED":
-                    return True
-    except GoneError:
-        pass
-    except UnreachableError as error:
-        click.echo(one_line(f"{error}; asking again"), err=True)
-        await asyncio.sleep(progress.AGAIN_SECONDS)
-    return False

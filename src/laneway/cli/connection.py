@@ -59,13 +59,8 @@ def namespace_of(cluster: ClusterChoice) -> str:
 async def _conversation(
     work: Callable[[Client], Coroutine[Any, Any, R]], cluster: ClusterChoice, interrupted: str
 ) -> R:
-    task = asyncio.ensure_future(_asked(work, cluster))
-    # Python's own way could raise in the middle of the event loop's work.
-    loop = asyncio.get_running_loop()
-    for number in interrupts.SIGNALS:
-        loop.add_signal_handler(number, task.cancel)
     try:
-        return await task
+        return await interrupts.interruptible(_asked(work, cluster))
     except asyncio.CancelledError:
         interrupts.say(interrupted)
         raise click.Abort from None

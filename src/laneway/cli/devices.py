@@ -34,7 +34,7 @@ def _follow(host: Host, output: str | None, *, everything: bool) -> None:
     """Print again after every event of the kernel, until a signal ends it."""
     import asyncio  # noqa: PLC0415 - slow to import, and needed only here
 
-    from laneway.cli import live  # noqa: PLC0415 - as above
+    from laneway.cli import interrupts, live  # noqa: PLC0415 - as above
 
     async def work() -> None:
         async with host.uevents() as events:
@@ -42,8 +42,10 @@ def _follow(host: Host, output: str | None, *, everything: bool) -> None:
                 events, lambda: view(scan(host), everything=everything), output
             )
 
-    # Ctrl-C cancels the task, so that the terminal is put back in order.
-    asyncio.run(work())
+    try:
+        asyncio.run(interrupts.interruptible(work()))
+    except asyncio.CancelledError:
+        raise click.Abort from None
 
 
 def view(inventory: Inventory, *, everything: bool) -> View:

@@ -23,11 +23,11 @@ from typing import Any
 import click
 import msgspec
 
+from laneway.cli import watching
 from laneway.cli.errors import one_line
 from laneway.cli.output import View, rendered, warn
-from laneway.cli.progress import AGAIN_SECONDS
 from laneway.kube.client import Client
-from laneway.kube.errors import ForbiddenError, GoneError, NotFoundError, UnreachableError
+from laneway.kube.errors import ForbiddenError, NotFoundError, UnreachableError
 from laneway.kube.resource import KubeObject, Resource
 
 _SETTLE = 0.2
@@ -51,7 +51,7 @@ async def follow(
             if seen is None:
                 raise
             stale = f"{error}; this may be out of date"
-            asyncio.get_running_loop().call_later(AGAIN_SECONDS, changed.set)
+            asyncio.get_running_loop().call_later(watching.AGAIN_SECONDS, changed.set)
             return msgspec.structs.replace(seen, warnings=(*seen.warnings, stale))
         return seen
 
@@ -83,23 +83,14 @@ async def _together(first: Coroutine[Any, Any, None], *others: Coroutine[Any, An
 
 async def _watch(client: Client, resource: Resource[KubeObject], changed: asyncio.Event) -> None:
     """Set the event at every change; never for what is forbidden or not installed."""
+
+    def away(_: UnreachableError) -> None:
+        changed.set()  # The look that follows says so, unless the server is back.
+
     with contextlib.suppress(ForbiddenError, NotFoundError):
-        while True:
-            try:
-                version = ""
-                async for page in client.list(resource):
-                    version = page.resource_version
+        async with contextlib.aclosing(watching.states(client, resource, away)) as found:
+            async for _ in found:
                 changed.set()
-                events = client.watch(resource, resource_version=version)
-                async with contextlib.aclosing(events):
-                    async for event in events:
-                        if event.type != "BOOKMARK":
-                            changed.set()
-            except GoneError:
-                continue
-            except UnreachableError:
-                changed.set()  # The look that follows says so, unless the server is back.
-                await asyncio.sleep(AGAIN_SECONDS)
 
 
 @contextlib.contextmanager

@@ -18,20 +18,17 @@ import click
 
 from laneway.api import Status, find_condition
 from laneway.cli.errors import Failure, one_line
+from laneway.cli.watching import states
 from laneway.controllers.devices.gpu import LEFT, MISSING
 from laneway.controllers.devices.outcome import IN_PROGRESS
 from laneway.kube.client import Client
-from laneway.kube.errors import GoneError, UnreachableError
+from laneway.kube.errors import UnreachableError
 from laneway.kube.resource import Resource
 
 T = TypeVar("T", bound=Any)
 
-_STATES = ("ADDED", "MODIFIED")
-"""Events of a watch that carry an object."""
 _WORKING = (IN_PROGRESS, MISSING, LEFT)
 """Reasons of an object whose agent is still at work."""
-AGAIN_SECONDS = 1.0
-"""Until a server that has gone away is asked again."""
 
 
 class TooLate(Failure):
@@ -111,30 +108,19 @@ async def _states(
     client: Client, resource: Resource[T], name: str, teller: _Teller
 ) -> AsyncGenerator[T, None]:
     """The object now, and after every change."""
-    only = f"metadata.name={name}"
-    while True:
-        try:
-            version = ""
-            async for page in client.list(resource, field_selector=only):
-                version = page.resource_version
-                found = [resource.decode(item) for item in page.items]
-            if not found:
+
+    def away(error: UnreachableError) -> None:
+        teller.tell(f"{error}; asking again")
+
+    async with contextlib.aclosing(states(client, resource, away, name)) as found:
+        async for obj in found:
+            if obj is None:
                 raise Failure(f"{resource.kind} {name} was deleted meanwhile")
-            yield found[0]
-            watch = client.watch(resource, resource_version=version, field_selector=only)
-            async with contextlib.aclosing(watch):
-                async for event in watch:
-                    if event.type == "DELETED":
-                        raise Failure(f"{resource.kind} {name} was deleted meanwhile")
-                    if event.type in _STATES:
-                        yield resource.decode(event.object)
-        except GoneError:
-            continue
-        except ValueError as error:
-            raise Failure(str(error)) from None
-        except UnreachableError as error:
-            teller.tell(f"{error}; asking again")
-            await asyncio.sleep(AGAIN_SECONDS)
+            try:
+                decoded = resource.decode(obj)
+            except ValueError as error:
+                raise Failure(str(error)) from None
+            yield decoded
 
 
 def tell(seconds: float, words: str) -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import pty
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
 from kapilite.server import ApiServer
-from laneway.cli import live
+from laneway.cli import live, watching
 from laneway.cli.errors import Failure
 from laneway.cli.output import View
 from laneway.controllers.takeover.record import CONFIG_MAPS
@@ -61,7 +66,7 @@ async def until(holds: Callable[[], bool]) -> None:
 async def test_the_last_view_stays_while_the_server_is_away(
     tmp_path: Any, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "AGAIN_SECONDS", 0.02)
+    monkeypatch.setattr(watching, "AGAIN_SECONDS", 0.02)
     monkeypatch.setattr(live, "_SETTLE", 0.0)
     out, err, path = "", "", str(tmp_path / "state.db")
 
@@ -91,3 +96,25 @@ async def test_what_goes_wrong_later_is_reported_as_at_first(tmp_path: Any) -> N
 
         with pytest.raises(Failure, match="it was deleted"):
             await asyncio.wait_for(task, 30)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_gives_the_terminal_back_as_it_was(number: signal.Signals) -> None:
+    terminal, side = pty.openpty()
+    command = [sys.executable, "-m", "laneway", "devices", "--simulate", "plain", "--watch"]
+    with subprocess.Popen(command, stdin=side, stdout=side, stderr=side) as process:
+        os.close(side)
+        assert b"\x1b[?1049h" in _read(terminal, b"ADDRESS")
+        process.send_signal(number)
+        rest = _read(terminal, b"\x1b[?1049l")
+    os.close(terminal)
+    assert b"\x1b[?25h" in rest
+    assert process.returncode == 130
+
+
+def _read(terminal: int, until: bytes) -> bytes:
+    """What comes up to these bytes."""
+    found = b""
+    while until not in found:
+        found += os.read(terminal, 4096)
+    return found

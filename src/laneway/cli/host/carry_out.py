@@ -89,12 +89,8 @@ async def carry_out(
 
 async def until_interrupted(work: Coroutine[None, None, None], hardware: Hardware) -> None:
     """Await it; a signal ends it where it waits, and what is left for the next command is said."""
-    task = asyncio.ensure_future(work)
-    # Python's own way could raise in the middle of the event loop's work.
-    for number in interrupts.SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     try:
-        await task
+        await interrupts.interruptible(work)
     except asyncio.CancelledError:
         begun = bool(hardware.state.interrupted())
         ended = ". The next command finishes or undoes the plan." if begun else ""
