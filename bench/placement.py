@@ -36,9 +36,9 @@ def one_too_many(card: Card, names: Sequence[str], luck: random.Random) -> Count
         wanted = more
 
 
-def timed(deed: Callable[[], Any]) -> float:
+def timed(work: Callable[[], Any]) -> float:
     began = time.perf_counter()
-    deed()
+    work()
     return time.perf_counter() - began
 
 

@@ -102,7 +102,7 @@ def _askers(request: Request[Pod], resource: str, count: int, world: World) -> A
         found = Askers.recorded(_requesters(request, world) if answers else ())
     else:
         found = Askers((request.requester,))
-    return found.beside(_account(request))
+    return found.also_for(_account(request))
 
 
 def _account(request: Request[Pod]) -> User:

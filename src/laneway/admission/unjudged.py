@@ -27,7 +27,7 @@ def is_guarded(new: msgspec.Raw | None, old: msgspec.Raw | None, *, devices: boo
             return True
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return devices
-    return devices and number.asks_anew(new, old)
+    return devices and number.requests_more(new, old)
 
 
 def _notes(raw: msgspec.Raw | None) -> list[Json]:

@@ -79,7 +79,7 @@ def _state(world: World, vm: VirtualMachine, name: str) -> VmState | None:
         return VmState.RUNS if any(one.name == name for one in recorded) else _pending(named)
     if vm.metadata.deletion_timestamp:
         return None
-    left = allocation.still_asked_for(recorded, _requests(devices))
+    left = allocation.still_requested(recorded, _requests(devices))
     if any(one.name == name for one in left):
         return VmState.STOPPED
     return _pending(named)

@@ -255,7 +255,7 @@ class AgentMetrics:
         """The devices have changed."""
         self._families.devices.put(self._node, inventory, self._desired_vgpus)
 
-    def hands_out(self, allocated: AllocationCountsOf) -> None:
+    def counts_allocations(self, allocated: AllocationCountsOf) -> None:
         """Where to read what pods have."""
         self._families.allocated.put(self._node, allocated)
 

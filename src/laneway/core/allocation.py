@@ -73,7 +73,7 @@ class Request(NamedTuple):
     resource: str
 
 
-def still_asked_for(devices: Collection[Held], requests: Sequence[Request]) -> list[Held]:
+def still_requested(devices: Collection[Held], requests: Sequence[Request]) -> list[Held]:
     """What is left of a reservation when a stopped VM requests this.
 
     Of each resource as many as it requests, those first that it calls by their names.

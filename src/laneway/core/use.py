@@ -32,7 +32,7 @@ def in_words(uses: Iterable[Use]) -> str:
     return few(f"{consumer} ({state})" for consumer, state in uses)
 
 
-def let_go(uses: Iterable[Use]) -> str:
+def to_release(uses: Iterable[Use]) -> str:
     """What takes a device from its users, with the commands."""
     return few((ending(_workload(one), runs=state is VmState.RUNS) for one, state in uses), "; ")
 

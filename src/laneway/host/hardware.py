@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from laneway.host.holders import Workloads, nobody
+from laneway.host.holders import Workloads, no_workloads
 from laneway.host.plans.state import StateFolder
 from laneway.host.port import Executor, Host
 
@@ -15,4 +15,4 @@ class Hardware(NamedTuple):
     host: Host
     executor: Executor
     state: StateFolder
-    workloads: Workloads = nobody
+    workloads: Workloads = no_workloads

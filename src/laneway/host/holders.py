@@ -54,13 +54,13 @@ Workloads = Callable[[str], Workload | None]
 """Which pod has this uid; None where not known."""
 
 
-def nobody(_uid: str) -> Workload | None:
+def no_workloads(_uid: str) -> Workload | None:
     """Knows no pods, as on a node without Kubernetes."""
     return None
 
 
 def read_holders(
-    host: Host, addresses: Iterable[PciAddress], workloads: Workloads = nobody
+    host: Host, addresses: Iterable[PciAddress], workloads: Workloads = no_workloads
 ) -> dict[PciAddress, tuple[Holder, ...]]:
     """The users of each function requested, its vGPU included; functions without one left out."""
     devices = _devices(host, {address: f"/sys/bus/pci/devices/{address}" for address in addresses})
@@ -70,7 +70,7 @@ def read_holders(
 
 
 def usb_holders(
-    host: Host, ports: Iterable[str], workloads: Workloads = nobody
+    host: Host, ports: Iterable[str], workloads: Workloads = no_workloads
 ) -> dict[str, tuple[Holder, ...]]:
     """The users of USB devices and of what they carry, by port."""
     links = {port: f"/sys/bus/usb/devices/{port}" for port in ports if is_usb_port(port)}

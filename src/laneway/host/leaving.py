@@ -16,7 +16,7 @@ from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.situation import Holder
 from laneway.host.attributes import clean, decimal_id
-from laneway.host.holders import Workloads, nobody, read_holders
+from laneway.host.holders import Workloads, no_workloads, read_holders
 from laneway.host.pci import DEVICES
 from laneway.host.port import Host
 from laneway.host.scan import scan
@@ -31,7 +31,7 @@ def read_users(
     host: Host,
     inventory: Inventory,
     concerned: Iterable[PciAddress],
-    workloads: Workloads = nobody,
+    workloads: Workloads = no_workloads,
 ) -> tuple[Holders, frozenset[PciAddress]]:
     """The users of the functions, a PF's with those of VFs it is losing; and what is locked."""
     known = {function.address: function for function in inventory.functions}

@@ -63,15 +63,15 @@ class Writers:
             async with asyncio.timeout(seconds):
                 answer = await writer.write(path, data, flags)
         except TimeoutError:
-            self._let_go(writer)
+            self._abandon(writer)
             raise OSError(
                 errno.ETIMEDOUT, f"no answer from the kernel within {seconds:g} s", path
             ) from None
         except BaseException:
-            self._let_go(writer)
+            self._abandon(writer)
             raise
         if self._idle:
-            self._let_go(writer)
+            self._abandon(writer)
         else:
             self._idle.append(writer)
         if answer:
@@ -86,7 +86,7 @@ class Writers:
             writer.close()
         return _Writer()
 
-    def _let_go(self, writer: _Writer) -> None:
+    def _abandon(self, writer: _Writer) -> None:
         writer.close()
         self._left.add(writer.pid)
 

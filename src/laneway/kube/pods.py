@@ -112,11 +112,11 @@ def together(
     in their order, it counts whether they run on (`restartPolicy: Always`).
     """
     most: Counter[str] = Counter()
-    beside: Counter[str] = Counter()
+    alongside: Counter[str] = Counter()
     for asked, stays in first:
         if stays:
-            beside += asked
-            most |= beside
+            alongside += asked
+            most |= alongside
         else:
-            most |= beside + asked
-    return most | sum(containers, beside)
+            most |= alongside + asked
+    return most | sum(containers, alongside)

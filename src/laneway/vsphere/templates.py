@@ -39,7 +39,7 @@ class Templates(Leading[Key]):
         self._fleet = fleet
         self.needs = (caches.templates,)
         caches.templates.subscribe(lambda _, new: self.ask([key_of(new)] if new else ()))
-        fleet.subscribe(self._told)
+        fleet.subscribe(self._hosts_changed)
 
     def everything(self) -> Iterable[Key]:
         return self._templates.store.keys()

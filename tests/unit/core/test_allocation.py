@@ -12,7 +12,7 @@ from laneway.core.allocation import (
     Request,
     devices_of,
     on_node,
-    still_asked_for,
+    still_requested,
     text_of,
 )
 
@@ -66,24 +66,24 @@ def test_any_text_is_a_record_or_a_value_error(text: str) -> None:
 def test_a_machine_that_requests_less_reserves_less() -> None:
     devices = _nics("a", "b", "c")
     asked = [Request("x", NIC), Request("y", NIC)]
-    assert still_asked_for(devices, asked) == _nics("a", "b")
-    assert still_asked_for(devices, [Request("x", VGPU)]) == []
-    assert still_asked_for(devices, []) == []
+    assert still_requested(devices, asked) == _nics("a", "b")
+    assert still_requested(devices, [Request("x", VGPU)]) == []
+    assert still_requested(devices, []) == []
 
 
 def test_devices_that_the_machine_calls_by_name_stay_first() -> None:
     asked = [Request("c", NIC), Request("x", NIC)]
-    assert still_asked_for(_nics("a", "b", "c"), asked) == _nics("a", "c")
+    assert still_requested(_nics("a", "b", "c"), asked) == _nics("a", "c")
 
 
 def test_a_machine_that_requests_more_reserves_what_it_had() -> None:
     asked = [Request(name, NIC) for name in "wxyz"]
-    assert still_asked_for(_nics("a"), asked) == _nics("a")
+    assert still_requested(_nics("a"), asked) == _nics("a")
 
 
 def test_a_gpu_may_be_requested_as_a_host_device() -> None:
     devices = [Held(Part.GPUS, VGPU, "a"), Held(Part.HOST_DEVICES, VGPU, "b")]
-    assert still_asked_for(devices, [Request("x", VGPU), Request("y", VGPU)]) == devices
+    assert still_requested(devices, [Request("x", VGPU), Request("y", VGPU)]) == devices
 
 
 @given(
@@ -92,7 +92,7 @@ def test_a_gpu_may_be_requested_as_a_host_device() -> None:
 def test_a_reservation_never_grows_and_never_exceeds_what_is_asked(
     devices: list[Held], asked: list[Request]
 ) -> None:
-    kept = still_asked_for(devices, asked)
+    kept = still_requested(devices, asked)
     assert set(kept) <= set(devices)
     for resource in (VGPU, NIC):
         count = sum(one.resource == resource for one in kept)
@@ -100,7 +100,7 @@ def test_a_reservation_never_grows_and_never_exceeds_what_is_asked(
             sum(one.resource == resource for one in devices),
             sum(one.resource == resource for one in asked),
         )
-    assert still_asked_for(kept, asked) == kept
+    assert still_requested(kept, asked) == kept
 
 
 @pytest.mark.parametrize(

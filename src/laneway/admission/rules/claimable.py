@@ -93,7 +93,7 @@ def _usb(world: World, device: PCIDevice, members: Sequence[PCIDevice]) -> Findi
         yield UsbDevicesClaimed(controller, tuple(sorted(names)))
 
 
-def beside(world: World, device: PCIDevice, user: str, *, binds: bool) -> Findings:
+def remarks(world: World, device: PCIDevice, user: str, *, binds: bool) -> Findings:
     """What is worth saying about a claim of a device that nothing forbids."""
     name, status = device.metadata.name, device.status
     if not binds:

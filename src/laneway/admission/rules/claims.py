@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from laneway.admission.json_patch import PatchOperation
 from laneway.admission.request import Access, Request
 from laneway.admission.rules import ownership
-from laneway.admission.rules.claimable import against, beside
+from laneway.admission.rules.claimable import against, remarks
 from laneway.admission.rules.common import Case, Findings, Parts, fixed, rules
 from laneway.admission.rules.keeping import kept_for
 from laneway.admission.users import users_of
@@ -73,7 +73,7 @@ def _create(case: Case[PCIDeviceClaim], new: PCIDeviceClaim) -> Findings:
         return
     binds = keys.ANNOTATION_SKIP_BINDING not in new.metadata.annotations
     yield from against(case.world, device, binds=binds)
-    yield from beside(case.world, device, spec.user_name, binds=binds)
+    yield from remarks(case.world, device, spec.user_name, binds=binds)
     yield from _override(case, "", _called(new))
 
 

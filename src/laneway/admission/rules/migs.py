@@ -90,7 +90,7 @@ def _update(case: Case[MigConfiguration], old: MigConfiguration, new: MigConfigu
     elif after.enabled and not odd:
         if not case.trusted:
             yield from _unfitting(case, after, known)
-            yield from _beside(case, known, divided=divided and before.enabled)
+            yield from _warnings(case, known, divided=divided and before.enabled)
         yield from _lost(case, after, known)
 
 
@@ -141,7 +141,7 @@ def _unfitting(
         yield InstancesDoNotFit(case.name, asked, obstacle)
 
 
-def _beside(
+def _warnings(
     case: Case[MigConfiguration], known: MigConfigurationStatus, *, divided: bool
 ) -> Findings:
     """What a new division means."""

@@ -73,7 +73,7 @@ def refused(new: msgspec.Raw | None, old: msgspec.Raw | None) -> Refusal | None:
     return TooManyDevices(count, LIMIT)
 
 
-def asks_anew(new: msgspec.Raw, old: msgspec.Raw | None) -> bool:
+def requests_more(new: msgspec.Raw, old: msgspec.Raw | None) -> bool:
     """Whether a write requests devices, or seems to, in another specification than before."""
     try:
         after = _object(new)

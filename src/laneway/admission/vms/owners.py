@@ -40,7 +40,7 @@ class Askers(NamedTuple):
         """The users that an object names as its requesters."""
         return cls(tuple(map(_requester, users)), themselves=False)
 
-    def beside(self, user: User) -> Askers:
+    def also_for(self, user: User) -> Askers:
         """The same and one more."""
         return Askers((*self.consumer, _requester(user)), self.themselves)
 

@@ -151,7 +151,7 @@ class ClaimController(ActingController[C, W]):
             return None
         if wrong := self.wrong_device(stored):
             if _is_going(stored):
-                await self._let_go(stored)  # Nothing was ever done for it.
+                await self._remove_finalizer(stored)  # Nothing was ever done for it.
             else:
                 await self._record_result(stored, (wrong,))
             return None
@@ -229,7 +229,7 @@ class ClaimController(ActingController[C, W]):
             if self.settled(self.desired(stored, stored)) is None:
                 return retry
         self._note(lambda _state: self.forget(desired))
-        await self._let_go(stored)
+        await self._remove_finalizer(stored)
         return None
 
     async def _carry_out(self, stored: C, desired: W) -> tuple[C, acting.FailedAttempt | None]:
@@ -278,7 +278,7 @@ class ClaimController(ActingController[C, W]):
         self._say(stored, STILL_PERMITTED, text, warning=True)
         return 0.0
 
-    async def _let_go(self, stored: C) -> None:
+    async def _remove_finalizer(self, stored: C) -> None:
         if self.finalizer not in stored.metadata.finalizers:
             return
         # The attempt before has written to the claim, so its version is not to be insisted on.

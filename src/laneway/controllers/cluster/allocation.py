@@ -108,12 +108,12 @@ class Allocating(Leading[Key]):
         if instance is not None:
             requests = _requests(instance.spec.domain.devices)
             if held := self.held(key, instance.status.node_name):
-                return None if _partly_told(held, before or (), requests) else held
+                return None if _partly_reported(held, before or (), requests) else held
             return [] if not requests and instance.status.phase == _RUNNING else None
         if before is None:
             return None
         requests = _requests(vm.spec.template.spec.domain.devices)
-        return allocation.still_asked_for({*before, *self._named(key, requests)}, requests)
+        return allocation.still_requested({*before, *self._named(key, requests)}, requests)
 
     def _named(self, key: Key, requests: Iterable[Request]) -> Iterator[Held]:
         """The devices that a VM requests by their names and that no other VM has."""
@@ -144,7 +144,7 @@ class Allocating(Leading[Key]):
         )
 
 
-def _partly_told(
+def _partly_reported(
     held: Collection[Held], before: Collection[Held], requests: Iterable[Request]
 ) -> bool:
     """Whether a shorter record would only say that the agents have not reported everything.

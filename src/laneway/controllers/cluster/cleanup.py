@@ -126,7 +126,7 @@ class Cleanup(Leading[str]):
             return None
         self._note_left(key, 0)
         if _is_held(node):
-            await self._let_go(node)
+            await self._remove_finalizer(node)
         return None
 
     def _was_there(self, node: str) -> bool:
@@ -143,7 +143,7 @@ class Cleanup(Leading[str]):
             )
         return False
 
-    async def _let_go(self, node: CoreNode) -> None:
+    async def _remove_finalizer(self, node: CoreNode) -> None:
         rest = [one for one in node.metadata.finalizers if one != keys.FINALIZER_NODE]
         with contextlib.suppress(NotFoundError):
             await self._write_finalizers(_NODES, node, rest)

@@ -111,7 +111,7 @@ class DevicePluginController:
         self._listeners: list[Listener] = []
         self._slices = slices
         slices.subscribe(self.poke)
-        metrics.hands_out(self.counts)
+        metrics.counts_allocations(self.counts)
         self._registrations = Registrations()
         self._poked = False
         self._begun = False
@@ -200,7 +200,7 @@ class DevicePluginController:
                 if self._plugins is not None and self._allocations is not None:
                     await self._allocations.asked.wait()
                     self._refresh()
-                    while self._being_told():
+                    while self._may_be_advertised_soon():
                         self._moved.clear()
                         await self._moved.wait()
         self._refresh()
@@ -240,7 +240,7 @@ class DevicePluginController:
                 tasks.create_task(self._plugins.run())
                 tasks.create_task(self._allocations.run(self._is_anything_fresh))
 
-    def _being_told(self) -> bool:
+    def _may_be_advertised_soon(self) -> bool:
         """Whether something could be advertised in a moment."""
         statuses = self._statuses.values()
         return any(one.advertised_why.reason == NOT_REGISTERED for one in statuses)

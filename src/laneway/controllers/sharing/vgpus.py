@@ -272,7 +272,7 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
     async def reconcile(self, name: str) -> Retry | None:
         """Work on one object, and then on the next that may have waited for it."""
         stored = self.informer.store.get(name)
-        if stored is not None and (wrong := self._nobodys(stored)):
+        if stored is not None and (wrong := self._misplaced(stored)):
             await self._record_result(stored, (wrong,))
             return None
         try:
@@ -286,7 +286,7 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
         finally:
             self._go_on(self._gpu_named.get(name))
 
-    def _nobodys(self, stored: VGPUDevice) -> NameMismatch | None:
+    def _misplaced(self, stored: VGPUDevice) -> NameMismatch | None:
         """What is wrong with an object of another node that is not that node's either."""
         name, node = stored.metadata.name, stored.spec.node_name
         if name in self.wanted or node in ("", self.node) or stored.metadata.deletion_timestamp:

@@ -136,7 +136,7 @@ def _leaving(
     goes = _goes(steps)
     stays = {address: name for address, name in found.carried.items() if address not in goes}
     open_ = desired.wanted - Counter(stays.values())
-    anew = _starts_anew(desired, steps, found, objects)
+    anew = _restarts(desired, steps, found, objects)
     pending: Counter[str] = Counter()
     leaving: list[tuple[str, str | None]] = []
     for one in objects.vgpus:
@@ -151,7 +151,7 @@ def _leaving(
     return tuple(leaving), pending
 
 
-def _starts_anew(
+def _restarts(
     desired: DesiredLayout, steps: tuple[Step, ...], found: Found, objects: Objects
 ) -> bool:
     """Whether no vGPU may be desired yet, because the GPU must change its mode first.

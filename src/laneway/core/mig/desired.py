@@ -149,7 +149,7 @@ def _converge(
     if not best.destroy:
         return conclude((), _steps(desired.address, best, wanted, modes))
     if not desired.explicit:
-        return _beside(desired, wanted, modes, best)
+        return _additions(desired, wanted, modes, best)
     found = arrange_instances(modes.profiles, there, wanted, pinned=frozenset(users), exact=True)
     if isinstance(found, Obstacle):
         uses = (use for one in best.destroy for use in users.get(one.start, ()))
@@ -161,7 +161,7 @@ def _converge(
     return conclude(against, _steps(desired.address, found, wanted, modes))
 
 
-def _beside(
+def _additions(
     desired: DesiredMig, wanted: dict[str, int], modes: GpuModes, best: InstanceSet
 ) -> Decision:
     """What can be made of the desired state while nothing that there is goes."""

@@ -11,7 +11,7 @@ from typing import ClassVar
 from laneway.core.passthrough.usability import needed_remedy
 from laneway.core.phrases import few, line, quoted, set_enabled, shown
 from laneway.core.refusals.base import Refusal
-from laneway.core.use import Use, in_words, let_go
+from laneway.core.use import Use, in_words, to_release
 
 
 class FieldImmutable(Refusal, frozen=True):
@@ -242,7 +242,7 @@ class ClaimInUse(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"pcideviceclaim {self.name} is already in use with {in_words(self.users)}. "
-            f"{let_go(self.users)}"
+            f"{to_release(self.users)}"
         )
 
 
@@ -256,7 +256,7 @@ class UsbClaimInUse(Refusal, frozen=True, tag="ClaimInUse"):
     def words(self) -> str:
         return (
             f"usbdeviceclaim {self.name} is still in use by {in_words(self.users)}. "
-            f"{let_go(self.users)}"
+            f"{to_release(self.users)}"
         )
 
 
@@ -295,4 +295,6 @@ class DeviceInUse(Refusal, frozen=True):
 
     @property
     def words(self) -> str:
-        return f"device {self.device} is in use with {in_words(self.users)}. {let_go(self.users)}"
+        return (
+            f"device {self.device} is in use with {in_words(self.users)}. {to_release(self.users)}"
+        )

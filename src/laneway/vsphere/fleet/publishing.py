@@ -62,11 +62,11 @@ class Publishing(Leading[Page]):
         self._clock = clock
         self._written = Written()
         self.needs = (caches.vcenters, caches.hosts)
-        fleet.subscribe(self._told)
+        fleet.subscribe(self._hosts_changed)
         caches.vcenters.subscribe(lambda _, new: self.ask([Page(new.metadata.name)] if new else ()))
         caches.hosts.subscribe(self._seen)
 
-    def _told(self, name: str, refs: frozenset[str]) -> None:
+    def _hosts_changed(self, name: str, refs: frozenset[str]) -> None:
         self.ask([Page(name), *(Page(name, ref) for ref in refs)])
         if not refs:
             # The connection came or went, with it perhaps the vCenter: what is stale now?

@@ -59,7 +59,7 @@ def user_data(secret: BootstrapSecret) -> dict[str, str]:
     return {"guestinfo.userdata": data, "guestinfo.userdata.encoding": _BASE64}
 
 
-def are_told_early(cards: Sequence[tuple[str, str]]) -> bool:
+def need_no_addresses(cards: Sequence[tuple[str, str]]) -> bool:
     """Whether the settings of the network cards can be written before these have addresses.
 
     Of each card, the address and the name that it is to have. The only one is found by being the
@@ -79,7 +79,7 @@ def metadata(
     """
     metadata: dict[str, Any] = {"instance-id": name, "local-hostname": name}
     written = [(one.get("macAddr") or "", one.get("deviceName") or "") for one in devices]
-    if devices and (macs or are_told_early(written)):
+    if devices and (macs or need_no_addresses(written)):
         cards = [
             _card(at, one, _mac(at, one, macs, len(devices))) for at, one in enumerate(devices)
         ]

@@ -25,7 +25,7 @@ from laneway.vsphere.fleet.caches import VsphereCaches
 from laneway.vsphere.fleet.failure_domains import domain_of, zone_of
 from laneway.vsphere.fleet.fleet import Fleet
 from laneway.vsphere.fleet.reservations import Reservations
-from laneway.vsphere.machines.bootstrap import are_told_early
+from laneway.vsphere.machines.bootstrap import need_no_addresses
 from laneway.vsphere.machines.conditions import CLONING, PROVISIONED
 from laneway.vsphere.port import Place, VCenter, VCenterError
 
@@ -115,7 +115,7 @@ def look(
         requested=requested,
         parts=parts_of(requested, hosts.values()),
         hardware_version=_hardware(vm.spec.hardware_version),
-        metadata_set=not are_told_early(
+        metadata_set=not need_no_addresses(
             [(one.mac_addr, one.device_name) for one in vm.spec.network.devices]
         ),
         group=_vm_group(vm, caches),

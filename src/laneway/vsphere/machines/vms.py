@@ -91,7 +91,7 @@ class Vms(Leading[Key]):
         )
         caches.vms.subscribe(self._vm_changed)
         caches.clusters.subscribe(self._cluster_changed)
-        caches.reservations.subscribe(self._given_back)
+        caches.reservations.subscribe(self._reservation_changed)
         fleet.subscribe(self._hosts_changed)
 
     def everything(self) -> Iterable[Key]:
@@ -118,7 +118,7 @@ class Vms(Leading[Key]):
         owner = key_of(after)
         self.ask(key_of(vm) for vm in self._caches.vms.store if of_cluster(vm.metadata) == owner)
 
-    def _given_back(self, before: object, _after: object) -> None:
+    def _reservation_changed(self, before: object, _after: object) -> None:
         """What one machine no longer needs another may wait for."""
         if before is not None:
             self.ask([key for key, one in self._memories.items() if one.refusal is not None])

@@ -12,8 +12,8 @@ from laneway.api import ObjectMeta
 from laneway.vsphere.machines.bootstrap import (
     BootstrapSecret,
     UnusableDataError,
-    are_told_early,
     metadata,
+    need_no_addresses,
     user_data,
 )
 from laneway.vsphere.port import FaultError
@@ -71,8 +71,8 @@ def test_several_cards_are_distinguished_by_their_addresses_once_they_have_some(
 
 def test_a_card_that_is_to_have_a_name_is_found_by_its_address() -> None:
     assert "network" not in told([{"deviceName": "lan"}])
-    assert not are_told_early([("", "lan")])
-    assert are_told_early([])
+    assert not need_no_addresses([("", "lan")])
+    assert need_no_addresses([])
 
 
 def test_a_guest_gets_all_settings_of_a_card() -> None:
