@@ -44,7 +44,7 @@ class Templates(Leading[Key]):
     def everything(self) -> Iterable[Key]:
         return self._templates.store.keys()
 
-    def _told(self, _name: str, _refs: frozenset[str]) -> None:
+    def _hosts_changed(self, _name: str, _refs: frozenset[str]) -> None:
         if self.leading:
             for key in self.everything():
                 self.queue.add_after(key, SOON_SECONDS)

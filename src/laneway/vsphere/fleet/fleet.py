@@ -168,7 +168,7 @@ class Fleet(Leading[str]):
             )
             self._links[key] = link
             self._tasks[key] = self._group.create_task(link.run())
-        self._tell(key, frozenset())
+        self._notify(key, frozenset())
         return None
 
     async def _leave(self, name: str) -> None:
@@ -178,9 +178,9 @@ class Fleet(Leading[str]):
         del self._links[name]
 
     def _hosts_changed(self, link: Link, refs: frozenset[str]) -> None:
-        self._tell(link.source.name, refs)
+        self._notify(link.source.name, refs)
 
-    def _tell(self, name: str, refs: frozenset[str]) -> None:
+    def _notify(self, name: str, refs: frozenset[str]) -> None:
         for listener in self._listeners:
             listener(name, refs)
 

@@ -91,11 +91,11 @@ class Publishing(Leading[Page]):
     async def reconcile(self, key: Page) -> Retry | None:
         """Bring one object to what is known."""
         if key.ref:
-            return await self._tell_of_host(key)
-        await self._tell_of_vcenter(key.vcenter)
+            return await self._publish_host(key)
+        await self._publish_vcenter(key.vcenter)
         return None
 
-    async def _tell_of_host(self, page: Page) -> Retry | None:
+    async def _publish_host(self, page: Page) -> Retry | None:
         name = names.vsphere_host_object_name(page.vcenter, page.ref)
         found = self._caches.hosts.store.get(name)
         if lag := self._written.lag(name, found.metadata if found is not None else None):
@@ -137,7 +137,7 @@ class Publishing(Leading[Page]):
             await self._client.delete(HOSTS, found.metadata.name, uid=found.metadata.uid)
             self._metrics.wrote("delete", "VSphereHost")
 
-    async def _tell_of_vcenter(self, name: str) -> None:
+    async def _publish_vcenter(self, name: str) -> None:
         found = self._caches.vcenters.store.get(name)
         if found is None or found.metadata.deletion_timestamp is not None:
             return

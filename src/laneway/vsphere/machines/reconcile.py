@@ -83,7 +83,7 @@ class VmReconciliation:
         """What was ordered last; empty: its end is known."""
         self._ended = False
         """The task that the object names has ended, and what came of it is known."""
-        self._told: VCenterView | None = None
+        self._answers: VCenterView | None = None
         """What vCenter says, if nothing was done there since it was asked."""
         self._reserved: Reservation | None = None
         """What it has reserved, and nothing was done since."""
@@ -105,10 +105,10 @@ class VmReconciliation:
 
     async def _turn(self, vcenter: VCenter) -> Retry | Again | None:
         context, retries = self._context, self._retries
-        told, self._told = self._told or await ask(self._vm, self._task, vcenter), None
+        answers, self._answers = self._answers or await ask(self._vm, self._task, vcenter), None
         observed = look(
             self._vm,
-            told,
+            answers,
             caches=context.caches,
             fleet=context.fleet,
             reservations=context.reservations,
@@ -128,7 +128,7 @@ class VmReconciliation:
         if self._ended:
             observed = observed._replace(ordered=False)
         if observed.problems and not observed.desired.deleted:
-            await self._tell(None, observed)
+            await self._write_status(None, observed)
             return None
         step = next_step(
             observed.desired,
@@ -146,7 +146,7 @@ class VmReconciliation:
         key = key_of(self._vm)
         match step:
             case AwaitTask(task):
-                await self._tell(step, observed)
+                await self._write_status(step, observed)
                 context.watch(key, vcenter, task)
                 return Retry(context.pace.task)
             case CancelTask(task):
@@ -154,7 +154,7 @@ class VmReconciliation:
                 await self._give_up(task, vcenter)
                 return Again()
             case AwaitClone():
-                await self._tell(step, observed)
+                await self._write_status(step, observed)
                 retries.clone_awaited = await await_clone(
                     self._vm, observed, vcenter, context.pace.await_clone
                 )
@@ -173,17 +173,17 @@ class VmReconciliation:
                 return None
             case _ if isinstance(step, _RESTING):
                 retries.succeeded()
-                await self._tell(step, observed)
+                await self._write_status(step, observed)
                 return Retry(context.pace.rest * (1 + retries.jitter()) / 2)
             case _ if isinstance(step, _LOOKING):
-                await self._tell(step, observed)
+                await self._write_status(step, observed)
                 return Retry(context.pace.look)
         if not observed.made and (against := rejection(self._vm, await self._spec())) is not None:
-            await self._tell(None, observed, against=against)
+            await self._write_status(None, observed, against=against)
             return None
         wait = retries.due - time.monotonic()
         if wait > 0:
-            await self._tell(step, observed)
+            await self._write_status(step, observed)
             return None if wait == FOREVER else Retry(wait)
         return await self._act(step, observed, vcenter)
 
@@ -191,7 +191,7 @@ class VmReconciliation:
 
     async def _act(self, step: Step, observed: Observed, vcenter: VCenter) -> Retry | Again:
         if isinstance(step, Reserve):
-            self._told = VCenterView(observed.task, observed.state)
+            self._answers = VCenterView(observed.task, observed.state)
             return await self._reserve(step, observed)
         if isinstance(step, _BOUND) and observed.reservation not in (None, self._reserved):
             # Its host may have been closed since, or another VM may have its devices.
@@ -218,7 +218,7 @@ class VmReconciliation:
             retries.refusal = None
             return Again()
         retries.refusal = found
-        await self._tell(step, observed)
+        await self._write_status(step, observed)
         return Retry(retries.rest(now, self._context.pace))
 
     async def _keep(self, observed: Observed) -> Reservation | Refusal:
@@ -235,28 +235,28 @@ class VmReconciliation:
         retries.ordering = type(step).__name__
         if isinstance(step, CloneTemplate):
             retries.clone_awaited = False
-            await self._tell(step, observed, cloning=True)
+            await self._write_status(step, observed, cloning=True)
         retries.order(_tried(step, observed))
         try:
             spec = await self._spec() if isinstance(step, CloneTemplate | SetGuestMetadata) else {}
             task = await order(step, observed, self._vm, vcenter, client=context.client, spec=spec)
         except UnusableDataError as error:
             wait = self._failed(Fault("BootstrapDataUnusable", str(error)), terminal=False)
-            await self._tell(step, observed._replace(ordered=False))
+            await self._write_status(step, observed._replace(ordered=False))
             return Retry(wait)
         except UnreachableVCenterError as error:
             # It may have been taken. What it was about is looked for before anything else.
             wait = self._failed(faults.fault_of(error), terminal=False)
-            await self._tell(step, observed, cloning=isinstance(step, CloneTemplate))
+            await self._write_status(step, observed, cloning=isinstance(step, CloneTemplate))
             return Retry(wait)
         except VCenterError as error:
             await self._met(faults.fault_of(error), observed, vcenter)
-            await self._tell(step, observed._replace(ordered=False))
+            await self._write_status(step, observed._replace(ordered=False))
             return self._after_fault()
         self._ended = False
         self._task = task
         retries.fault = None
-        await self._tell(AwaitTask(task), observed)
+        await self._write_status(AwaitTask(task), observed)
         context.watch(key_of(self._vm), vcenter, task)
         return Retry(context.pace.task)
 
@@ -340,7 +340,7 @@ class VmReconciliation:
         wait = self._retries.due - time.monotonic()
         return Again() if wait <= 0 else Retry(min(wait, self._context.pace.rest))
 
-    async def _tell(
+    async def _write_status(
         self,
         step: Step | None,
         observed: Observed,

@@ -152,11 +152,11 @@ class Watch:
                     again=False,  # the collector is of the session that would be gone
                 )
                 for task, outcome in outcomes.items():
-                    self._tell(task, outcome)
+                    self._resolve(task, outcome)
         except VCenterError as error:
             self._break_off(str(error))
 
-    def _tell(self, task: str, outcome: _Outcome) -> None:
+    def _resolve(self, task: str, outcome: _Outcome) -> None:
         if isinstance(outcome, TaskState):
             if not outcome.done:
                 return  # it is reported once more when it is

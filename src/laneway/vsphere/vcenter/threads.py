@@ -48,9 +48,9 @@ class _Job(Generic[T]):
         with self.lock:
             self.stub = None
         with contextlib.suppress(RuntimeError):  # the loop has ended, and who asked with it
-            self.loop.call_soon_threadsafe(self._tell, result, error)
+            self.loop.call_soon_threadsafe(self._resolve, result, error)
 
-    def _tell(self, result: Any, error: Exception | None) -> None:
+    def _resolve(self, result: Any, error: Exception | None) -> None:
         if self.answer.done():
             return
         if error is not None:
