@@ -1,4 +1,4 @@
-"""What a person is told of a file that cannot be written."""
+"""The message about a file that cannot be written."""
 
 from __future__ import annotations
 

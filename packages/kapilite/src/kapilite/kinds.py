@@ -68,7 +68,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     selectable: tuple[str, ...] = ()
     """Fields besides the name and the namespace by which a field selector may choose."""
     warnings: tuple[str, ...] = ()
-    """What every client is told, such as that the version is deprecated."""
+    """A warning to every client, such as that the version is deprecated."""
     custom: bool = False
     """Defined by a CustomResourceDefinition."""
 

@@ -49,7 +49,7 @@ def kapilite_contents(kapilite_clusters: Clusters, kapilite_manifests: Sequence[
 
 @pytest.fixture
 def kapilite_cluster(kapilite_clusters: Clusters, kapilite_contents: bytes) -> Iterator[Cluster]:
-    """A cluster that nobody else has, as its administrator reaches it."""
+    """A cluster of its own, as its administrator reaches it."""
     with kapilite_clusters.start(kapilite_contents) as cluster:
         yield cluster
 

@@ -1,7 +1,7 @@
 """An API server as one thing to start and to stop.
 
-It runs in the caller's event loop, on its own port: whoever uses it, also in the same process,
-does so over HTTP(S) like everybody else. Only one thing does it change for the whole process: the
+It runs in the caller's event loop, on its own port: a client, also in the same process,
+uses HTTP(S) like every other. Only one thing does it change for the whole process: the
 buffer of TLS connections (`TLS_BUFFER`), for which asyncio has no setting of their own.
 """
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 STOP_SECONDS = 2.0
 """How long requests in progress may take to finish when the server stops; watches end at once.
 
-What is not finished is told to stop, and ended when it has not after as long again.
+What is not finished is cancelled, and ended when it has not after as long again.
 """
 MOST = 1 << 14
 """Connections at once: each watch has one of its own, and a large cluster thousands of them."""

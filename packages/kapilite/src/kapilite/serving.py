@@ -103,7 +103,7 @@ def make(path: str) -> Folder:
 def credentials(folder: Folder, *names: str) -> Credentials:
     """Those in a folder, made where they are not. Raises FolderError and PkiError.
 
-    `names` are host names and addresses under which clients reach the server, beside the usual.
+    `names` are host names and addresses under which clients reach the server, besides the usual.
     """
     with naming_failures(folder.path):
         pki = ensure(folder.pki, [socket.gethostname(), *names])
@@ -123,7 +123,7 @@ async def serving(
 ) -> AsyncIterator[Serving]:
     """A server until the block ends. Raises FolderError, StoreError and ListenError.
 
-    `users` are those beside the administrator, by their tokens; `name` is that of the kubeconfig's
+    `users` are those besides the administrator, by their tokens; `name` is that of the kubeconfig's
     context. With `contents`, which may be empty, objects are kept in memory and begin so.
     """
     server = ApiServer(

@@ -15,7 +15,7 @@ from server_support.reaching import given
 
 @pytest.fixture(scope="session", autouse=True)
 def sweep() -> Iterator[None]:
-    """Delete what the tests left, once nobody waits for the server any more."""
+    """Delete what the tests left, once no client waits for the server any more."""
     yield
     if REAL and LEFT:
         _delete(LEFT)

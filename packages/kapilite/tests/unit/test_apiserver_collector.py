@@ -239,7 +239,7 @@ async def test_a_disk_that_is_full_for_a_while_ends_no_task(
 async def test_an_object_that_changes_all_the_time_is_reviewed_a_few_times(
     api: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever writes a status more often than a webhook answers must not hold up a request."""
+    """A client that writes a status more often than a webhook answers must not delay requests."""
     deadlines = []
 
     async def validate(_: Admission, write: Attributes) -> tuple[str, ...]:

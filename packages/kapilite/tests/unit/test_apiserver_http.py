@@ -284,7 +284,7 @@ async def test_a_port_in_use_is_one_clear_error(server: ApiServer, tmp_path: Pat
     with pytest.raises(ListenError, match=f"127.0.0.1:{server.port} is in use.*another port"):
         await second.start()
     third = ApiServer(str(tmp_path / "other.db"))
-    await third.start()  # the store was given back
+    await third.start()  # the store was released
     await third.stop()
 
 

@@ -228,7 +228,7 @@ async def _drain(events: AsyncIterator[dict[str, Any]]) -> None:
 async def test_a_watcher_that_does_not_read_is_cut_off(
     api: Any, server: ApiServer, widgets: str, make_widget: Any
 ) -> None:
-    """And one that reads, beside it, misses nothing."""
+    """And one that reads, alongside it, misses nothing."""
     assert server._store is not None
     server._store.fanout._limit = 50
     idle = socket.create_connection((server.host, server.port))

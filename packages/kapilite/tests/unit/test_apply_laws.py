@@ -195,7 +195,7 @@ def test_applying_twice_is_applying_once(
 ) -> None:
     clock = Clock()
     once = apply(lived(history, clock), sent, manager, clock())
-    assume(owners_of(once))  # an object that nobody ever owned looks as if it were of older times
+    assume(owners_of(once))  # an object that never had an owner looks as if it were of older times
     assert apply(once, sent, manager, clock()) == once
 
 

@@ -1,4 +1,4 @@
-"""Over a real TLS connection: who is let in, as whom, and what the others are told."""
+"""Over a real TLS connection: who is let in, as whom, and how the others are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody gives what they do not have."""
+"""No user grants what they do not have."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_a_question_about_no_path_is_no_question_about_a_resource(
 def test_whether_one_may_oneself(cluster: Cluster) -> None:
     spec: dict[str, Any] = {"resourceAttributes": {**PODS, "name": "x"}}
     assert cluster.ask("SelfSubjectAccessReview", spec)["status"]["allowed"]
-    # Whoever is named in the question, it is about the one who asks.
+    # Whatever user the question names, it is about the one who asks.
     spec = {"resourceAttributes": PODS, "user": "root", "groups": ["system:masters"]}
     assert not cluster.ask("SelfSubjectAccessReview", spec)["status"]["allowed"]
     spec = {"nonResourceAttributes": {"path": "/version", "verb": "get"}}

@@ -3,7 +3,7 @@
 
 The file holds facts only - names, types, protobuf numbers, list types, merge keys - and is read
 from the struct declarations of Kubernetes' own Go packages, so that schemas, patches and protobuf
-bodies agree with each other and with one release. README.md beside this says where the packages
+bodies agree with each other and with one release. README.md next to this says where the packages
 come from and how the file is laid out.
 """
 

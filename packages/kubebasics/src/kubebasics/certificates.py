@@ -1,6 +1,6 @@
 """Makes authorities, and certificates that they issue. Pure but for the keys, which are drawn.
 
-Certificates are valid from a day ago, so that clocks which disagree a little lock nobody out.
+Certificates are valid from a day ago, so that clocks which disagree a little lock no client out.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ async def _note_reuse(_: aiohttp.ClientSession, context: SimpleNamespace, __: An
 
 
 def _url(endpoint: Endpoint, seconds: float) -> str:
-    """Where to post; the webhook is told how long it has."""
+    """Where to post; the webhook gets its time limit."""
     if endpoint.service:
         base, path = (
             f"https://{endpoint.service.host}:{endpoint.service.port}",

@@ -2,7 +2,7 @@
 
 `Admission` follows the configurations in the store: one that is stored counts from the moment its
 write is answered. While webhooks are asked nothing is locked, so a webhook may itself call this
-server; whoever writes must therefore look afterwards whether the stored object is still the one
+server; a write must therefore check afterwards whether the stored object is still the one
 that the webhooks were shown.
 """
 
@@ -82,8 +82,8 @@ class Admission:
                 if obj is not None:
                     attributes = msgspec.structs.replace(attributes, object=obj)
                     changed = True
-                    # Those asked before have not seen this. Nobody is asked again because of a
-                    # change of his own.
+                    # Those asked before have not seen this. No webhook is asked again because of a
+                    # change of its own.
                     again |= asked
                     asked = set()
                 if match.webhook.reinvoke:

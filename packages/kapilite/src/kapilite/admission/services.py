@@ -2,8 +2,8 @@
 
 No network routes Services on a single machine, so what the stored objects say is taken at its
 word, in this order: the host of an ExternalName service; ready addresses of its Endpoints or
-EndpointSlices, with the port of the same name; an external IP; the cluster IP. Whoever runs a
-webhook beside the server therefore stores a Service of type ExternalName (`localhost`), or one
+EndpointSlices, with the port of the same name; an external IP; the cluster IP. A user with a
+webhook next to the server therefore stores a Service of type ExternalName (`localhost`), or one
 without a selector and Endpoints for it. The texts are those of Kubernetes.
 """
 

@@ -1,6 +1,6 @@
 """`metadata.managedFields`: who owns what, read and written.
 
-An entry belongs to a manager, which is told apart by its name, the operation, the subresource and,
+An entry belongs to a manager, which is identified by its name, the operation, the subresource and,
 unless it applies, the version it spoke. Entries that did not change are written as they were read.
 """
 
@@ -65,7 +65,7 @@ def updater(name: str, api_version: str, subresource: str) -> Manager:
 
 
 def decode(entries: Any, *, stored: bool = True) -> Managed:
-    """Raises MalformedEntries. What a client sent is not `stored`, hence written again."""
+    """Raises MalformedEntries. What a client sent is not `stored`, so it is written again."""
     if entries is None:
         return {}
     if not isinstance(entries, list):

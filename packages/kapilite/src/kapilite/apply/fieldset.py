@@ -2,7 +2,7 @@
 
 A set is a tree: at each level the steps that are members themselves, and those that have members
 beneath them. No branch is empty, so two sets are equal exactly when their trees are. Sets never
-change, hence share branches; the operations only build what differs from what they were given.
+change, so they share branches; the operations only build what differs from what they were given.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class FieldSet:
         for path in paths:
             if len(path) == 1:
                 members.add(path[0])
-            elif path:  # nobody owns an object as a whole
+            elif path:  # no manager owns an object as a whole
                 beneath.setdefault(path[0], []).append(path[1:])
         return FieldSet(frozenset(members), {e: FieldSet.of(sub) for e, sub in beneath.items()})
 

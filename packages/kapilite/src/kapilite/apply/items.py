@@ -1,4 +1,4 @@
-"""How the items of a set or a map list are told apart, and what is wrong with a value.
+"""How the items of a set or a map list are identified, and what is wrong with a value.
 
 Texts are those of Kubernetes, its way of printing Go values included: people search for them.
 """
@@ -59,7 +59,7 @@ def elements_of(kind: ListType, items: list[Any]) -> list[str]:
 
 
 def check(kind: Type, value: Any) -> None:
-    """Raise SchemaMismatch with everything that is wrong with a value somebody applies."""
+    """Raise SchemaMismatch with everything that is wrong with an applied value."""
     found = [f"{path}: {text}" if path else text for path, text in problems(kind, value)]
     if len(found) == 1:
         raise SchemaMismatch(found[0])

@@ -30,7 +30,7 @@ def _annotations(obj: Object) -> dict[str, Any]:
 
 
 def taken_over(kind: Type, live: Object, api_version: str) -> FieldSet:
-    """The fields that client-side apply manages and nobody changed since."""
+    """The fields that client-side apply manages and that did not change since."""
     text = _annotations(live).get(ANNOTATION)
     if not text or not isinstance(text, str):
         return EMPTY

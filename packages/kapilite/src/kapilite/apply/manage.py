@@ -2,7 +2,7 @@
 
 A write that is no apply takes what it changes away from everybody else. An apply shares fields on
 whose value it agrees, is refused where it does not unless forced, and removes what its manager
-applied before and now leaves out, as long as nobody else owns it.
+applied before and now leaves out, as long as no other owns it.
 """
 
 from __future__ import annotations
@@ -228,20 +228,20 @@ class _Write(NamedTuple):
         return merged, owners
 
     def _pruned(self, merged: Object, sent: Object, owners: Managed, last: FieldSet) -> Object:
-        """Without what this manager applied last time and nobody applies or owns now."""
+        """Without what this manager applied last time and none applies or owns now."""
         owned = EMPTY
         for other in owners.values():
             owned |= other.fields
         gone = trees.named(self.kind, last) - trees.named(self.kind, owned)
         if gone:
-            # Nobody owns an empty list; still it is applied, and so is all that leads to it.
+            # No manager owns an empty list; still it is applied, and so is all that leads to it.
             gone -= trees.named(self.kind, trees.compare(self.kind, {}, sent).added)
         result: Object = remove(self.kind, merged, gone)
         return result
 
 
 def _lose(managed: Managed, touched: FieldSet, removed: FieldSet) -> Managed:
-    """The managers without the fields that somebody else changed; who has none left goes."""
+    """The managers without the fields that another changed; one with none left goes."""
     if not touched and not removed:
         return {manager: owned for manager, owned in managed.items() if owned.fields}
     return {
@@ -300,7 +300,7 @@ def _wanted(current: list[Entry], new: Object, subresource: str) -> Managed:
 
 
 def _bare(obj: Object) -> Object:
-    """Without managedFields, which nobody owns."""
+    """Without managedFields, which has no owner."""
     meta = obj.get("metadata")
     if not isinstance(meta, dict) or "managedFields" not in meta:
         return dict(obj)

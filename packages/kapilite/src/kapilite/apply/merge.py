@@ -46,7 +46,7 @@ def _merge_lists(kind: ListType, live: list[Any], applied: list[Any]) -> list[An
     wanted = dict(zip(rights, applied, strict=True))
     known: dict[str, Any] = {}
     for element, item in zip(lefts, live, strict=True):
-        # Of items that cannot be told apart none is merged into.
+        # Of items that cannot be identified none is merged into.
         known[element] = ABSENT if element in known else item
     shared = [element for element in rights if element in known]
     merged: list[Any] = []

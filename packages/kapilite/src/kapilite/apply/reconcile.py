@@ -1,8 +1,8 @@
 """Sets of fields brought in line with the schema as it is now.
 
-A set that was written down may name fields inside of what the schema has since made atomic. Whoever
-owned some of them now owns the whole. The other way round, who owned a whole that is granular now
-owns that field and nothing in it, so there is nothing to do.
+A set that was written down may name fields inside of what the schema has since made atomic. A
+manager that owned some of them now owns the whole. The other way round, who owned a whole that is
+granular now owns that field and nothing in it, so there is nothing to do.
 """
 
 from __future__ import annotations

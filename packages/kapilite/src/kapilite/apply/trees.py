@@ -79,7 +79,7 @@ def _list_fields(kind: ListType, value: list[Any]) -> FieldSet:
     found = elements_of(kind, value)
     count = Counter(found)
     for element, item in zip(found, value, strict=True):
-        # Items that cannot be told apart are owned as a whole.
+        # Items that cannot be identified are owned as a whole.
         if count[element] == 1 and (below := _fields(kind.element, item)[1]):
             children[element] = below
     return FieldSet(frozenset(found), children)

@@ -98,7 +98,7 @@ METADATA = Type(
 _IDENTITY = {"apiVersion": _STRING, "kind": _STRING, "metadata": METADATA}
 
 _CACHE_SIZE = 512
-# By identity, which is safe because the schema is kept alive beside its type.
+# By identity, which is safe because the schema is kept alive with its type.
 _cache: OrderedDict[int, tuple[Schema, Type]] = OrderedDict()
 
 

@@ -1,8 +1,8 @@
 """Recognises the user behind a request.
 
 A certificate counts before a token. Static tokens are kept only as digests and compared as such,
-so neither a log line, a traceback nor the time of a comparison can tell one. A token that tells
-nobody is an error and never makes the request an anonymous one.
+so neither a log line, a traceback nor the time of a comparison can tell one. A token without a
+user is an error and never makes the request an anonymous one.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def answer(
     seconds = DEFAULT_SECONDS if spec.expiration_seconds is None else spec.expiration_seconds
     _require_sensible(seconds)
     bound = _bound(spec.bound_object_ref, store, account) if spec.bound_object_ref else {}
-    # Taken before the token is made, so that the answer never promises more than the token holds.
+    # Taken before the token is made, so that the answer never shows a later end than the token has.
     now = datetime.now(UTC)
     token = tokens.issue(account, seconds=seconds, audiences=audiences, bound=bound)
     return {
@@ -82,7 +82,7 @@ def fill_secret(
     """Put token, authority and namespace into a Secret of the older kind, where they are missing.
 
     It must name a service account that exists, and may name its uid. Until it does it stays as it
-    is: a Secret without a token helps nobody and harms nobody.
+    is: a Secret without a token has no effect.
     """
     meta = secret["metadata"]
     annotations = meta.get("annotations") or {}

@@ -43,7 +43,7 @@ _SIZE_LIMIT = 16 * 1024
 
 
 class InvalidToken(Exception):  # noqa: N818 - what it is
-    """The token tells nobody. The text says why where it is one of ours, and never what it is."""
+    """The token has no user. The text says why where it is one of ours, and never what it is."""
 
 
 class Bound(msgspec.Struct, frozen=True):

@@ -19,7 +19,7 @@ _SERVICE_ACCOUNT = re.compile(
 
 
 class User(msgspec.Struct, frozen=True):
-    """An identity: who asks, or who somebody asks about."""
+    """An identity: of a requester, or of the subject of a review."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class User(msgspec.Struct, frozen=True):
 
 
 SYSTEM = User("system:admin", (MASTERS, AUTHENTICATED))
-"""Whoever writes from inside, and everybody where nobody is asked who they are."""
+"""The writer from inside, and every client where authentication is off."""
 
 ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
 

@@ -1,6 +1,6 @@
 """ClusterRoles that gather the rules of others: `admin` from all that carry its label.
 
-The rules of such a role follow from the other roles alone, so what somebody writes into them does
+The rules of such a role follow from the other roles alone, so what a user writes into them does
 not last. They are computed from scratch: once at the start, which finishes what a crash has cut
 off, and after each change of a ClusterRole. Roles that gather each other have the rules of all of
 them, in an order that does not depend on history, so this comes to rest.

@@ -37,7 +37,7 @@ _ODD = re.compile(r"[%\\\x00-\x1f\x7f\ud800-\udfff]")
 
 
 class Attributes(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that somebody wants to do, to a resource or to another path."""
+    """One action of a user, on a resource or another path."""
 
     user: User
     verb: str

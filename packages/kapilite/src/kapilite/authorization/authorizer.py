@@ -40,7 +40,7 @@ class Decision(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What somebody may do, and the roles granted to them that do not exist."""
+    """What a user may do, and the roles granted to them that do not exist."""
 
     rules: tuple[Rule, ...]
     missing: tuple[Key, ...]

@@ -2,7 +2,7 @@
 
 They are made when they are missing, and reconciled at every start: permissions, subjects, labels
 and annotations that have been taken away come back, additions stay, and a binding to another role
-is made again. Whoever wants an object left alone sets its annotation
+is made again. To have an object left alone, set its annotation
 `rbac.authorization.kubernetes.io/autoupdate` to `false`.
 
 `admin`, `edit` and `view` are aggregated: the roles `system:aggregate-to-*` give them their rules,

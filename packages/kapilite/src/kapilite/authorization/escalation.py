@@ -1,6 +1,6 @@
-"""Nobody gives what they do not have.
+"""No user grants what they do not have.
 
-Whoever writes a role must hold every permission in it, and whoever writes a binding every
+The author of a role must hold every permission in it, and the author of a binding every
 permission of the role it grants; the verbs `escalate` and `bind` are the exceptions that a role
 can make. What is not held is named in Kubernetes' words, so that it can be looked up. A few lists
 of names can stand for millions of permissions: what takes too long to compare is refused.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Object = dict[str, Any]
 
 COMPARISONS_LIMIT = 100_000
-"""Some tenths of a second, in which nobody else is served."""
+"""Some tenths of a second, in which no other request is served."""
 LINES_LIMIT = 50
 TEXT_LIMIT = 10_000
 
@@ -242,7 +242,7 @@ def _compact(parts: Iterable[Rule]) -> Iterator[Rule]:
 
 
 def _lines(rules: Iterable[Rule]) -> list[str]:
-    """The rules in words, in order, as many as somebody would read."""
+    """The rules in words, in order, as many as a user would read."""
     ordered = sorted(set(rules), key=_rank)
     lines: list[str] = []
     size = 0

@@ -1,7 +1,7 @@
-"""The gate that every request passes: who asks, on whose behalf, and whether that is allowed.
+"""The gate that every request passes: authentication, impersonation and authorization.
 
-One middleware does all three, so none of them can be left out. Whoever has not said who they are
-gets what the roles give to everybody, and is otherwise asked to say it (401). Whoever has is told
+One middleware does all three, so none of them can be left out. A client without credentials
+gets what the roles give to all, and is otherwise asked for them (401). One with them is told
 what they lack (403), in Kubernetes' words. What passes is what was authorised: a path that can be
 read in two ways, or that our routes read differently, goes no further.
 """

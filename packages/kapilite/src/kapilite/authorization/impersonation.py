@@ -1,4 +1,4 @@
-"""Acting as somebody else: the `Impersonate-*` headers.
+"""Acting as another user: the `Impersonate-*` headers.
 
 Each part of the other identity, its name, every group, the uid and every extra value, must be
 allowed to the one who asks, by the verb `impersonate`. The result has that identity alone: nothing
@@ -49,7 +49,7 @@ def impersonated(user: User, headers: MultiMapping[str], authorizer: Authorizer)
 
 
 def _wanted(headers: MultiMapping[str]) -> User | None:
-    """The identity that the headers name, as they name it; None where they name nobody."""
+    """The identity that the headers name, as they name it; None where they name no user."""
     name = headers.get("Impersonate-User", "")
     uid = headers.get("Impersonate-Uid", "")
     groups = tuple(headers.getall("Impersonate-Group", ()))

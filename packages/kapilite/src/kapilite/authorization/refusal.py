@@ -1,4 +1,4 @@
-"""The answers to somebody who may not do something, in Kubernetes' words."""
+"""The answers to a user without the right, in Kubernetes' words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def denied(wanted: Attributes, reason: str = "") -> ApiError:
 
 
 def forbidden(wanted: Attributes, reason: str = "") -> ApiError:
-    """The answer to somebody who may not do this."""
+    """The answer to a user who may not do this."""
     text = _cannot(wanted).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return refused(
         wanted.group, wanted.resource, wanted.name, f"{text}: {reason}" if reason else text

@@ -1,6 +1,6 @@
 """Questions about access, answered and never stored.
 
-Whoever may put the question is decided before, by the roles. The answers, and the refusals of
+The roles decide before who may put the question. The answers, and the refusals of
 questions that make no sense, are those of Kubernetes.
 """
 
@@ -89,14 +89,14 @@ def answer(
             status = _access(access, user, authorizer)
         case "SubjectAccessReview":
             access = _spec(kind, obj, _Access)
-            _require(_about(access) + _of_somebody(access) + _without_name(meta))
+            _require(_about(access) + _subject(access) + _without_name(meta))
             status = _access(access, _asked_about(access), authorizer)
         case _:
             meta["namespace"] = namespace
             access = _spec(kind, obj, _Access)
             _require(
                 _about(access)
-                + _of_somebody(access)
+                + _subject(access)
                 + _without_name(meta)
                 + _within(access, namespace)
             )
@@ -202,7 +202,7 @@ def _about(access: _Access) -> list[Problem]:
     return []
 
 
-def _of_somebody(access: _Access) -> list[Problem]:
+def _subject(access: _Access) -> list[Problem]:
     if access.user or access.groups:
         return []
     return [problem.invalid("spec.user", "", "at least one of user or group must be specified")]

@@ -1,6 +1,6 @@
 """What is wrong with a role or a binding beyond its schema.
 
-The texts are those of Kubernetes. A binding's role never changes: whoever could change it would
+The texts are those of Kubernetes. A binding's role never changes: a user who could change it would
 turn the consent to one role into another.
 """
 

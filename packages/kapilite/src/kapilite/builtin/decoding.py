@@ -3,7 +3,7 @@
 Kubernetes reads these objects into typed structs and writes them out again: fields it does not
 know are gone, nulls are gone, what is empty is left out or filled in as its type has it, and
 quantities have one form. Clients compare what they sent with what they get, so the same is done
-here, in one walk. The caller is told which fields were dropped; a value of the wrong type is
+here, in one walk. The caller gets the dropped fields; a value of the wrong type is
 refused in the words of Kubernetes' decoder.
 """
 
@@ -81,7 +81,7 @@ def _plan(name: str) -> _Plan:
 def empty(kind: Kind) -> Object:
     """An object of which nothing has been said, as Kubernetes writes it.
 
-    What Go has as a struct is there, so whoever creates an object does not come to own it.
+    What Go has as a struct is there, so the creator of an object does not come to own it.
     """
     name = types.name_of(kind)
     return {} if name is None or name == _CRD else _nothing(name)

@@ -42,7 +42,7 @@ def device_class(obj: Object, _: Object | None) -> Iterator[Problem]:
 
 
 def resource_claim(obj: Object, old: Object | None) -> Iterator[Problem]:
-    """Devices that somebody requests. What is requested stays."""
+    """Devices that a claim requests. What is requested stays."""
     spec = obj.get("spec") or {}
     if old is not None:
         yield from rules.immutable("spec", spec, old.get("spec") or {})

@@ -52,7 +52,7 @@ def _fixed(new: Object, before: Object) -> Object:
     for name in ("activeDeadlineSeconds", "tolerations"):
         found.pop(name, None)
     if not before.get("nodeName"):
-        # Bound by the scheduler, or by whoever takes its place.
+        # Bound by the scheduler, or by what takes its place.
         found.pop("nodeName", None)
     if before.get("schedulingGates"):
         for name in ("schedulingGates", "nodeSelector", "affinity"):

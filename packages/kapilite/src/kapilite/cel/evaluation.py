@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from kapilite.problems import Problem
 
 OBJECT_LIMIT = 2_000_000
-"""What all rules together may cost for one object: two seconds at worst, during which nobody else
-is served. Kubernetes allows five times as much."""
+"""What all rules together may cost for one object: two seconds at worst, without other requests
+served. Kubernetes allows five times as much."""
 
 MESSAGE_LIMIT = 5 * 1024
 

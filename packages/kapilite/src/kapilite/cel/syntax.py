@@ -1,7 +1,7 @@
 """The text of an expression as a tree.
 
 The grammar is that of the CEL specification with optional syntax (`a.?b`, `a[?0]`, `[?x]`). Macros
-become nodes of their own. A tree is never deeper than `DEPTH_LIMIT`, so that whoever walks it may
+become nodes of their own. A tree is never deeper than `DEPTH_LIMIT`, so that code that walks it may
 recurse; chains of `&&` and `||` are flat, as generated rules have long ones.
 """
 

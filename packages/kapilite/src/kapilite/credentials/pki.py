@@ -6,7 +6,7 @@ expire or lacks a name, and never replaces the authority, because every client t
 file is an error that names it and the way out; nothing is repaired by guessing.
 
 A key is written before its certificate. An interrupted first run therefore leaves a key alone,
-which nobody can rely on yet, and the next run starts over.
+on which no client relies yet, and the next run starts over.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ Object = dict[str, Any]
 
 
 def status(crd: Object, old: Object | None, kinds: Iterable[Kind]) -> Object:
-    """The status of a definition beside the kinds that are served."""
+    """The status of a definition next to the kinds that are served."""
     before = _status(crd) if old is not None else {}
     spec = crd["spec"]
     resources, taken_kinds = _taken(crd, kinds)

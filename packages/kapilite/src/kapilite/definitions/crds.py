@@ -140,7 +140,7 @@ def default_names(crd: dict[str, Any]) -> None:
 def problems(
     crd: dict[str, Any], old: dict[str, Any] | None, kinds: Iterable[Kind]
 ) -> list[Problem]:
-    """Everything that keeps this definition from being stored beside `kinds`."""
+    """Everything that keeps this definition from being stored next to `kinds`."""
     spec = crd.get("spec")
     found = [
         p._replace(field=f"spec.{p.field}".rstrip(".")) for p in structure_problems(_SPEC, spec)
@@ -167,7 +167,7 @@ def problems(
 def established(
     crd: dict[str, Any], old: dict[str, Any] | None, kinds: Iterable[Kind] = ()
 ) -> dict[str, Any]:
-    """The status of a definition beside the kinds that are served."""
+    """The status of a definition next to the kinds that are served."""
     return acceptance.status(crd, old, kinds)
 
 

@@ -108,7 +108,7 @@ class Deletion:
         self._worker.wake(self._collector.do)
 
     def _follow_up(self, key: Key, options: DeleteOptions) -> Rest | None:
-        """Delete an object because another went: at once, or later if somebody is asked before."""
+        """Delete an object because another went: at once, or later if a webhook is asked before."""
         kind = self._registry.of_resource(key.resource)
         if kind is not None and self.review is not None and self.is_reviewed(kind):
             return lambda: self._ask_and_delete(kind, key, options)

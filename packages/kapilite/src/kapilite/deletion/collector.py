@@ -7,8 +7,8 @@ definitions stay until they are empty. Nothing is remembered between two looks a
 is stored says what is to be done.
 
 Many objects are looked at in one transaction, since a commit costs more than a look. What has to
-wait for somebody (a webhook, a turn) is left to be done after it. An object that fails, whatever
-the reason, keeps no other from being looked at; its failure is told when all others are done.
+wait (for a webhook, a turn) is left to be done after it. An object that fails, whatever
+the reason, keeps no other from being looked at; its failure is reported when all others are done.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Collector:
         try:
             with self._store.transaction():
                 rests = [self._look_at(key) for key in keys]
-        except Exception as error:  # noqa: BLE001 - told by whoever requested the look
+        except Exception as error:  # noqa: BLE001 - reported by the caller
             if len(keys) == 1:
                 error.add_note(f"while the collector looked at {keys[0]}")
                 return error

@@ -1,8 +1,8 @@
 """How large a value may be that a client sends, besides its bytes.
 
 Whatever is done with an object goes down it by recursion and takes a time that grows with the
-number of its values, during which nobody else is served. Both are bounded, far above what any real
-object has: the largest definitions in use have some ten thousand values.
+number of its values, during which no other request is served. Both are bounded, far above what any
+real object has: the largest definitions in use have some ten thousand values.
 """
 
 from __future__ import annotations

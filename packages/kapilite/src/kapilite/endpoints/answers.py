@@ -121,7 +121,7 @@ async def large(
 
 
 def warned(response: _Response, warnings: Iterable[str]) -> _Response:
-    """The response with what the client should be told beside it."""
+    """The response with its warnings for the client."""
     texts = [text for text in dict.fromkeys(warnings) if text and text.isprintable()]
     if sum(map(len, texts)) > WARNING_LIMIT:
         texts = [text[:WARNING_CUT] for text in texts][: WARNING_LIMIT // WARNING_CUT]

@@ -1,6 +1,6 @@
 """The HTTP application: which path leads where, and what every answer has in common.
 
-Every failure leaves as a `Status`, also those of the HTTP layer. One that nobody foresaw is
+Every failure leaves as a `Status`, also those of the HTTP layer. An unexpected one is
 logged with its traceback and answered as a plain 500: clients learn nothing of the inside.
 """
 

@@ -243,7 +243,7 @@ def _swagger_schema(schema: Any) -> Any:
         if key == "properties":
             found[key] = {name: _swagger_schema(sub) for name, sub in value.items()}
         elif key == "allOf" and len(value) == 1 and "$ref" in value[0]:
-            found["$ref"] = value[0]["$ref"]  # beside its description, as Kubernetes has it
+            found["$ref"] = value[0]["$ref"]  # next to its description, as Kubernetes has it
         elif key == "allOf":
             found[key] = [_swagger_schema(sub) for sub in value]
         elif key in {"items", "additionalProperties"}:

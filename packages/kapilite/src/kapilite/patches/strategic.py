@@ -204,7 +204,7 @@ def _places(key: Callable[[Any], str], items: list[Any]) -> dict[str, int]:
 
 
 def _key_of(schema: Schema) -> Callable[[Any], str]:
-    """How the elements of a list are told apart."""
+    """How the elements of a list are identified."""
     name = schema.get(_MERGE_KEY)
 
     def key(item: Any) -> str:

@@ -1,4 +1,4 @@
-"""Reading objects whose shape nobody vouches for, and what printers have in common."""
+"""Reading objects of unknown shape, and what printers have in common."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def _is_sidecar(pod: Object, name: str) -> bool:
-    """A container of the start that goes on beside the others."""
+    """A container of the start that goes on alongside the others."""
     return any(
         text(c, "name") == name and text(c, "restartPolicy") == "Always"
         for c in items(pod, "spec", "initContainers")

@@ -1,7 +1,7 @@
 """Watch: every change of a resource from a resourceVersion on, as a stream of JSON lines.
 
 The history and the live events join without a gap: a watch subscribes first, and reads the history
-up to that moment, in pieces, so that a long one delays nobody else. With a selector a watch shows
+up to that moment, in pieces, so that a long one delays no other. With a selector a watch shows
 the selected set: an object that begins to match is ADDED, one that stops matching is DELETED,
 whatever happened to it. A history that has been compacted is answered with an ERROR event of code
 410 inside the stream, as clients expect it.

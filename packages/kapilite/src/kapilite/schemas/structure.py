@@ -26,7 +26,7 @@ ABSENT = object()
 STEPS_LIMIT = 300_000
 """Pairs of a schema and a value that are held against each other for one object."""
 PROBLEMS_LIMIT = 100
-"""After so many the rest of a map or list is not looked at; nobody reads more."""
+"""After so many the rest of a map or list is not looked at; no user reads more."""
 _COMPARED = 64
 """Values of an enumeration that are compared in about the time of a step."""
 

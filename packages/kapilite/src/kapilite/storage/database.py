@@ -5,7 +5,7 @@ In its place may stand a database in memory (`MEMORY`), which is gone when it is
 What is committed survives `kill -9` of the process: the write-ahead log is handed to the operating
 system before a commit returns (`synchronous=NORMAL`; only a power cut can take the last commits,
 never the file's consistency). Only one process may open the file: SQLite's exclusive lock says
-so, and is gone with its process. Pages that become free are given back step by step
+so, and is gone with its process. Pages that become free are returned step by step
 (`auto_vacuum=INCREMENTAL`), and the log is cut back after each checkpoint. Nothing is scanned at
 the opening, so a file opens as fast after a million changes as after one.
 """
@@ -86,7 +86,7 @@ def connect(path: str, contents: bytes = b"") -> sqlite3.Connection:
     advice = "choose another data directory, or move the file away to start afresh"
     try:
         if path != MEMORY:
-            # Secrets lie in it: nobody else may read it, also not before SQLite has it.
+            # Secrets lie in it: no other user may read it, also not before SQLite has it.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         db = sqlite3.connect(path, isolation_level=None, timeout=1)
         if contents:

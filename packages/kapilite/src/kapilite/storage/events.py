@@ -3,7 +3,7 @@
 A change is encoded once, however many watch it: `Event` keeps the line of each served version and
 the decoded bodies that selectors and tables need. Each watcher owns a bounded queue. One that
 does not keep up is cut off, never waited for: it resumes from its last resourceVersion out of the
-log, so memory stays bounded and nobody else is slowed down.
+log, so memory stays bounded and no other is slowed down.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Subscription:
         return events
 
     def close(self) -> None:
-        """Nobody takes batches any more."""
+        """The watch has ended: no more batches are taken."""
         self.end()
         if self._alarm is not None:
             self._alarm.cancel()

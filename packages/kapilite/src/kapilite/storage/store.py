@@ -5,7 +5,7 @@ also when nothing of the history is left. The history is kept with the body befo
 change, so a watch can resume anywhere in it with selectors that see objects come and go, and a
 list can be continued as of the moment it began. What lies before it is answered as `Expired`.
 It is bounded by count, by bytes and by age; every few writes forget a few old changes, so no
-write pays for many. Age is the time this store was open, measured by a clock that nobody can set:
+write pays for many. Age is the time this store was open, measured by a clock that cannot be set:
 a history cannot age by a wrong date, nor stop ageing.
 
 What must happen after a change (`follow`) is written down as work in the same transaction, so it
@@ -48,7 +48,7 @@ COMPACT_AT_MOST = 100
 WORK_AT_MOST = 50
 """Pieces of work that are read at once."""
 SPARE_PAGES = 256
-"""Free pages that are not given back, since the next writes need them: 2 MiB."""
+"""Free pages that are not returned, since the next writes need them: 2 MiB."""
 OBJECT_LIMIT = 4 * 1024 * 1024
 """More than one request can bring, so only an object that grows patch by patch meets it."""
 
@@ -167,9 +167,9 @@ class Store:
     def on_commit(self, listener: Callable[[Event], None]) -> None:
         """Call `listener` with each change after its commit.
 
-        One that raises is logged and keeps nobody else from hearing of the change: what is
-        committed cannot fail any more. One that writes is told of that after all others have
-        been told of what came before.
+        One that raises is logged and keeps no other from hearing of the change: what is
+        committed cannot fail any more. One that writes gets that after all others have
+        got what came before.
         """
         self._on_commit.append(listener)
 
@@ -373,13 +373,13 @@ class Store:
     # Upkeep.
 
     def tidy(self) -> bool:
-        """Forget what is old and give back free pages, a little of both; whether more is left."""
+        """Forget what is old and return free pages, a little of both; whether more is left."""
         before = self._oldest
         with self.transaction():
             self._compact()
         free = self._db.execute("PRAGMA freelist_count").fetchone()[0] - SPARE_PAGES
         if free > 0:
-            # A script is run to its end; `execute` would give back one page.
+            # A script is run to its end; `execute` would return one page.
             self._db.executescript(f"PRAGMA incremental_vacuum({min(free, COMPACT_AT_MOST)})")
         return self._oldest != before or free > COMPACT_AT_MOST
 

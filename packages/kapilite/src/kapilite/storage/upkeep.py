@@ -1,4 +1,4 @@
-"""Keeps the store small while nobody writes: old history goes, free pages are given back.
+"""Keeps the store small while there are no writes: old history goes, free pages are returned.
 
 Every few seconds it takes steps of some milliseconds, with a turn for everybody else in between,
 until nothing is left to do. When the file cannot be written it tries again later.

@@ -1,4 +1,4 @@
-"""The verb delete with the webhooks that are asked before, whoever deletes."""
+"""The verb delete with the webhooks that are asked before, for every client."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COLLECTOR = authenticated(
 
 
 class Removed(NamedTuple):
-    """What became of the object, and what the client should be told beside it."""
+    """What became of the object, and the warnings for the client."""
 
     outcome: Deleted
     warnings: tuple[str, ...]

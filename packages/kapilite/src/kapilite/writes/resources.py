@@ -1,7 +1,7 @@
 """Create, update, patch and apply: one object, one transaction.
 
 A write takes the object in, fills in what the server decides, lets webhooks change it, checks it
-and commits it. A write that changes nothing commits nothing, so it wakes nobody. An update sees
+and commits it. A write that changes nothing commits nothing, so it wakes no watch. An update sees
 the object it replaces and is refused when the client had seen another (`Conflict`); one that did
 not say what it had seen is done again on an object that changed meanwhile. A dry run does all of it
 and stores nothing.
@@ -133,7 +133,7 @@ class Resources:
     async def apply(self, what: Target, sent: Object, options: Options) -> tuple[Outcome, bool]:
         """Make the fields of `sent` this manager's; whether the object is new.
 
-        Raises a Conflict that names whoever else owns them, unless the options force it.
+        Raises a Conflict that names their other owners, unless the options force it.
         """
         kind, at = what.kind, what.at
         new = self._take_in(what, sent, options)

@@ -54,7 +54,7 @@ class Call(NamedTuple):
         return found
 
 
-class _Close(Exception):  # noqa: N818 - a wish
+class _Close(Exception):  # noqa: N818 - a request
     """A webhook wants the connection to end."""
 
 
@@ -140,7 +140,7 @@ class Hooks:
 
     @staticmethod
     async def _disconnect(runner: web.AppRunner) -> None:
-        """End the connections that clients keep; nobody waits for them to say goodbye."""
+        """End the connections that clients keep; without waiting for their goodbye."""
         assert runner.server is not None
         while runner.server.connections:
             for connection in runner.server.connections:
@@ -410,7 +410,7 @@ async def hooks(tmp_path: Path, namespace: str) -> AsyncIterator[Hooks]:
 
 @pytest.fixture
 async def strangers(tmp_path: Path) -> AsyncIterator[Hooks]:
-    """Webhooks of an authority that nobody knows."""
+    """Webhooks of an unknown authority."""
     async with Hooks(tmp_path / "strangers").running() as found:
         yield found
 

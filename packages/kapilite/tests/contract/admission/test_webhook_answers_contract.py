@@ -281,7 +281,7 @@ async def test_validating_webhooks_are_asked_at_once(kube: Any, hooks: Any, answ
 
 
 async def test_an_apply_that_was_overtaken_merges(kube: Any, hooks: Any, answers: Any) -> None:
-    """While its webhook is asked about the new object, somebody else makes it."""
+    """While its webhook is asked about the new object, another client makes it."""
     path = kube.path("configmaps", "x")
     await kube.configure("mutating", kube.webhook("/overtake"), name="o")
     overtaken = False

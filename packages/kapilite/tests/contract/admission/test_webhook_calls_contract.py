@@ -139,7 +139,7 @@ async def test_connections_are_kept(kube: Any, hooks: Any) -> None:
 
 
 async def test_a_kept_connection_that_was_closed_meanwhile(kube: Any, hooks: Any) -> None:
-    """The webhook restarted, or keeps connections for a shorter time: nobody is to notice."""
+    """The webhook restarted, or keeps connections for a shorter time: no client is to notice."""
     await kube.configure("validating", kube.webhook("/h"))
     assert (await kube.post(kube.path("configmaps"), kube.configmap("x"))).status == 201
     closed = []

@@ -67,7 +67,7 @@ async def test_those_before_are_asked_again_if_they_want(
         hooks.on(f"/{letter}", appended(answers, letter, only_once=True))
     made = await kube.post(kube.path("configmaps"), kube.configmap("x"))
     assert made.body["metadata"]["annotations"] == {"trace": "abc"}
-    # Nobody changed the object after c.
+    # The object did not change after c.
     assert [call.path for call in hooks.calls] == ["/a", "/b", "/c", "/a"]
 
 

@@ -2,8 +2,9 @@
 
 The tests are the contract between both: what passes on one and fails on the other is a mistake of
 the embedded server. `LANEWAY_REALAPI` is set when KUBECONFIG names a server to test on. The server
-is shared, by all tests and by those that run beside them, so every test has a namespace of its own,
-gives cluster-wide objects names that nobody else has, and takes nothing for granted about the rest.
+is shared, by all tests and by those that run alongside them, so every test has a namespace of its
+own, gives cluster-wide objects names that no other test has, and takes nothing for granted about
+the rest.
 
 The embedded server has TLS, tokens, access rules and all.
 """

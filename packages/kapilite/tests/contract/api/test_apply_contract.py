@@ -1,4 +1,4 @@
-"""Server-side apply: who owns what, who may change it, and what goes when nobody wants it."""
+"""Server-side apply: who owns what, who may change it, and what goes when no manager applies it."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def renamed(kubeconfig: str, namespace: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def kubectl() -> str:
-    """The one beside Python is of the release that the transcripts were made with."""
+    """The one next to Python is of the release that the transcripts were made with."""
     beside = Path(sys.executable).parent / "kubectl"
     found = str(beside) if beside.exists() else shutil.which("kubectl")
     if found is None:

@@ -1,4 +1,4 @@
-"""Every verb on every kind: what a write gives back, what is stored, what dry run leaves alone."""
+"""Every verb on every kind: what a write returns, what is stored, what dry run leaves alone."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ async def test_a_write_that_no_webhook_wants(server: Server) -> None:
 
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
 async def test_the_time_of_the_whole_request(server: Server, policy: str) -> None:
-    """Once it is over nobody is asked, and no failure policy helps."""
+    """Once it is over no webhook is asked, and no failure policy helps."""
     for kind in RESOURCES:
         server.configure(kind, "CREATE", failurePolicy=policy)
     late = server.write(deadline=asyncio.get_running_loop().time())
@@ -145,7 +145,7 @@ def conditions(*expressions: str) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("kind", RESOURCES)
 async def test_match_conditions_spare_the_webhook(server: Server, kind: str) -> None:
-    """Nobody listens there, so whoever asked would be refused."""
+    """No server listens there, so every call would be refused."""
     mine = "request.userInfo.username != 'u'"
     for texts in ((mine,), ("object.nosuch", mine), ("has(object.data)",), ("oldObject != null",)):
         server.configure(kind, "CREATE", matchConditions=conditions(*texts))

@@ -1,1 +1,1 @@
-"""What every guarded port has in common, whoever connects to it."""
+"""What every guarded port has in common, whatever clients connect to it."""

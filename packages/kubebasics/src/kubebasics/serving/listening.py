@@ -1,4 +1,4 @@
-"""An HTTP port that goes on serving whoever behaves, whatever others connect to it and send.
+"""An HTTP port that goes on serving clients that behave, whatever others send.
 
 - Who connects has a time in which the first request must have come, TLS handshake included.
 - What is closed when there are too many connections is decided in `connections`, before a handshake
@@ -41,7 +41,7 @@ MOST = 1024
 """Connections of a port that are served at once."""
 _TELL_SECONDS = 60.0
 _TOLD_SECONDS = 1.0
-"""So soon it is told for the first time, because somebody may wonder now."""
+"""So soon it is logged for the first time, as a user may wonder now."""
 _OWN_FILES = 64
 """What a process needs besides connections."""
 _BACKLOG = 1024
@@ -166,7 +166,7 @@ class _Accepted(Connection):
 
 
 class _Watched(asyncio.Protocol):
-    """aiohttp's protocol, and beside it the listener that wants to know when it ends."""
+    """aiohttp's protocol, and also the listener that wants to know when it ends."""
 
     def __init__(
         self, inner: web.RequestHandler, made: Callable[[Any], None], lost: Callable[[], None]
@@ -285,7 +285,7 @@ class _Listener:
                 ssl_handshake_timeout=None if self._tls is None else 2 * REQUEST_SECONDS,
             )
         except (OSError, asyncio.CancelledError):
-            # No TLS, or the connection was closed meanwhile: there is nobody to tell.
+            # No TLS, or the connection was closed meanwhile: there is no reader.
             connection.calm()
             self._connections.remove(connection)
 
