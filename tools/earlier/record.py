@@ -117,8 +117,8 @@ def settled(api: Api) -> dict[str, list[Any]]:
         seen = now
 
 
-def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Without whose files they were."""
+def _without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Without the owner of the files."""
     member.uid = member.gid = 0
     member.uname = member.gname = ""
     return member
@@ -151,7 +151,7 @@ def main(source: Path, out: Path) -> None:
         with tarfile.open(out / "data.tar.xz", "w:xz", preset=9) as tar:
             for path in sorted(data.iterdir()):
                 if path.name not in SECRET:
-                    tar.add(path, path.name, filter=_nobodys)
+                    tar.add(path, path.name, filter=_without_owner)
     print({path: len(items) for path, items in objects.items()})
 
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# generate.sh: make the Python of src/laneway/api/kubelet/ anew from the .proto files there.
+# generate.sh: make the Python of src/laneway/api/kubelet/ again from the .proto files there.
 #
 # The compiler is that of protobuf 5, because what it makes runs on 5 and 6. Needs, in an environment
 # of its own: pip install grpcio-tools==1.71.2 grpclib 'mypy-protobuf<4'

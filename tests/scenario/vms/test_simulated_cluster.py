@@ -147,14 +147,14 @@ async def test_guest_that_shuts_down_is_started_again_only_where_that_is_desired
     await world.status("rerun", "Stopped")
     await world.shut_down("always")
 
-    def anew(instance: object) -> bool:
+    def restarted(instance: object) -> bool:
         return (
             instance is not None
             and instance.metadata.uid != first[0].metadata.uid  # type: ignore[attr-defined]
             and instance.status.phase == "Running"  # type: ignore[attr-defined]
         )
 
-    await world.until(INSTANCES, "always", anew, NAMESPACE)
+    await world.until(INSTANCES, "always", restarted, NAMESPACE)
     stopped = await world.client.get(INSTANCES, "rerun", NAMESPACE)
     assert stopped.status.phase == "Succeeded"
     assert stopped.metadata.uid == first[1].metadata.uid

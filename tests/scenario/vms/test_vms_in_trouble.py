@@ -143,14 +143,14 @@ async def test_node_is_booted(world: World, node: SimNode) -> None:
     before = await world.running("vm1")
     await world.boot(node)
 
-    def anew(instance: Any) -> bool:
+    def restarted(instance: Any) -> bool:
         return (
             instance is not None
             and instance.metadata.uid != before.metadata.uid
             and instance.status.phase == "Running"
         )
 
-    await world.until(INSTANCES, "vm1", anew, NAMESPACE)
+    await world.until(INSTANCES, "vm1", restarted, NAMESPACE)
     assert len(await world.opened("vm1")) == 3
     for name in VGPUS:
         await has(world, VGPUDevice, name, "vm1")

@@ -201,9 +201,9 @@ async def test_a_node_that_loses_its_gpu_is_not_ready(
     await world.machines.until(
         lambda all_: all(one.metadata.name != machine.metadata.name for one in all_)
     )
-    [anew] = await world.ready("workers", 1)
+    [replacement] = await world.ready("workers", 1)
     await world.nodes.until(
-        lambda all_: _shows(all_, anew.spec["infrastructureRef"]["name"]) == "1"
+        lambda all_: _shows(all_, replacement.spec["infrastructureRef"]["name"]) == "1"
     )
     world.exact(vcenter)
 

@@ -56,7 +56,7 @@ class ClusterApi:
         ]
 
     async def run(self) -> None:
-        """Look after clusters until cancelled."""
+        """Reconcile clusters until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._hosts.run())
             for informer in self._informers:

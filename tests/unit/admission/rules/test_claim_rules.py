@@ -29,7 +29,7 @@ ADMINISTER = (right("pcideviceclaims", NAME),)
 Reasons = Callable[[Any], list[str]]
 
 
-def claims_of_nobody() -> PCIDeviceClaim:
+def claim_without_user() -> PCIDeviceClaim:
     return PCIDeviceClaim(spec=PCIDeviceClaimSpec(address=GPU, node_name="node1"))
 
 
@@ -318,7 +318,7 @@ def test_a_claim_that_names_no_user_is_the_requesters(scene: Any) -> None:
 
 
 def test_an_anonymous_user_makes_a_claim_without_a_user() -> None:
-    claim = claims_of_nobody()
+    claim = claim_without_user()
     assert mutate(Request(Operation.CREATE, NAME, "", Requester(""), new=claim)) == ()
     assert mutate(Request(Operation.CREATE, NAME, "", Requester("alice"))) == ()
 

@@ -43,7 +43,7 @@ def change(world: World, what: tuple[Any, ...]) -> None:
     getattr(world, store).put(decode(TYPES[store], raw))
 
 
-def anew(resource: str, world: World) -> Pool:
+def counted_again(resource: str, world: World) -> Pool:
     """As a world knows it without counts."""
     stores = stored()
     for name, store in stores.items():
@@ -71,7 +71,7 @@ def test_in_step(rounds: list[list[tuple[Any, ...]]]) -> None:
         for one in batch:
             change(world, one)
         for resource in RESOURCES[:2]:
-            assert pool_of(resource, world) == anew(resource, world)
+            assert pool_of(resource, world) == counted_again(resource, world)
 
 
 def test_a_claim_is_for_everybody_as_long_as_there_is_its_vgpu() -> None:

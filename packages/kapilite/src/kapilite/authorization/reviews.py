@@ -95,10 +95,7 @@ def answer(
             meta["namespace"] = namespace
             access = _spec(kind, obj, _Access)
             _require(
-                _about(access)
-                + _subject(access)
-                + _without_name(meta)
-                + _within(access, namespace)
+                _about(access) + _subject(access) + _without_name(meta) + _within(access, namespace)
             )
             status = _access(access, _asked_about(access), authorizer)
     head = {"kind": kind.kind, "apiVersion": kind.api_version}
