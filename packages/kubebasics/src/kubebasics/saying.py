@@ -13,7 +13,7 @@ import sys
 
 def say(text: str) -> None:
     """Print a line. Raises OSError about standard output."""
-    if sys.stdout is None:  # closed by whoever started us
+    if sys.stdout is None:  # closed by the parent
         return
     try:
         sys.stdout.write(f"{text}\n")
