@@ -174,9 +174,9 @@ run_realapi() {
     packages/kapilite/tests/contract/{api,admission} tests/contract/client || status=$?
   "${server[@]}" "$python" -m pytest -q tests/realapi || status=$?
   "${server[@]}" "$python" -m pytest -q -m realapi --durations=6 tests/scenario || status=$?
-  # These want all objects of Cluster API to themselves, so no cluster that somebody names is for them.
+  # These want all objects of Cluster API to themselves, so they never run on a named cluster.
   if [[ -n ${LANEWAY_KUBECONFIG:-} ]]; then
-    echo "tiers: no machines on vSphere on a cluster of somebody's"
+    echo "tiers: no machines on vSphere on a given cluster"
   elif prepare_vcenter; then
     "${server[@]}" XDG_CACHE_HOME="${cache%/*}" LANEWAY_VCENTER=1 \
       "$python" -m pytest -q -m realapi --durations=6 tests/vcenter/stories || status=$?
@@ -255,7 +255,7 @@ luck() {
 }
 
 # size IN-CI BY-HAND: how long a random story is. CI always has the same one, in which every kind of event
-# has come long before its end; who looks for what nobody thought of takes a longer one by hand.
+# has come long before its end; a search for the unexpected takes a longer one by hand.
 size() {
   if [[ ${CI:-} == true ]]; then
     echo "$1"

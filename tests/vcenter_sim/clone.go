@@ -129,24 +129,24 @@ func (r *rig) prepare(in *inventory, version string) error {
 		vm := e.(*simulator.VirtualMachine)
 		vm.Config.Version, vm.Config.Firmware = version, "efi"
 	}
-	for name, wish := range in.Templates {
-		if err := r.makeTemplate(name, wish); err != nil {
+	for name, desired := range in.Templates {
+		if err := r.makeTemplate(name, desired); err != nil {
 			return fmt.Errorf("template %s: %w", name, err)
 		}
 	}
-	for name, wish := range in.Clusters {
+	for name, desired := range in.Clusters {
 		c, ok := named("ClusterComputeResource", name).(*simulator.ClusterComputeResource)
 		if !ok {
 			return fmt.Errorf("no cluster %s", name)
 		}
-		configure(c.ConfigurationEx.(*types.ClusterConfigInfoEx), wish)
+		configure(c.ConfigurationEx.(*types.ClusterConfigInfoEx), desired)
 	}
 	return nil
 }
 
-func (r *rig) makeTemplate(name string, wish templateWish) error {
+func (r *rig) makeTemplate(name string, desired templateRequest) error {
 	var from *simulator.VirtualMachine
-	host, _ := named("HostSystem", wish.Host).(*simulator.HostSystem)
+	host, _ := named("HostSystem", desired.Host).(*simulator.HostSystem)
 	for _, e := range simulator.Map.All("VirtualMachine") {
 		vm := e.(*simulator.VirtualMachine)
 		parent := hostOf(*vm.Runtime.Host).Parent
@@ -167,7 +167,7 @@ func (r *rig) makeTemplate(name string, wish templateWish) error {
 		return fmt.Errorf("%s", fault.LocalizedMessage)
 	}
 	vm := vmOf(result.(reference))
-	for i, d := range wish.Devices {
+	for i, d := range desired.Devices {
 		device := &VirtualPCIPassthrough{}
 		device.Key = int32(-200 - i)
 		if d.Profile != "" {
@@ -178,13 +178,13 @@ func (r *rig) makeTemplate(name string, wish templateWish) error {
 		}
 		vm.Config.Hardware.Device = append(vm.Config.Hardware.Device, device)
 	}
-	if wish.Version != "" {
-		vm.Config.Version = wish.Version
+	if desired.Version != "" {
+		vm.Config.Version = desired.Version
 	}
-	if wish.Firmware != "" {
-		vm.Config.Firmware = wish.Firmware
+	if desired.Firmware != "" {
+		vm.Config.Firmware = desired.Firmware
 	}
-	if wish.NestedHV {
+	if desired.NestedHV {
 		vm.Config.NestedHVEnabled = types.NewBool(true)
 	}
 	r.settle(vm)
@@ -193,7 +193,7 @@ func (r *rig) makeTemplate(name string, wish templateWish) error {
 }
 
 // configure gives a cluster its DRS, groups and rules.
-func configure(config *types.ClusterConfigInfoEx, wish clusterWish) {
+func configure(config *types.ClusterConfigInfoEx, desired clusterRequest) {
 	refs := func(kind string, names []string) (found []reference) {
 		for _, name := range names {
 			if e, ok := named(kind, name).(mo.Entity); ok {
@@ -202,18 +202,18 @@ func configure(config *types.ClusterConfigInfoEx, wish clusterWish) {
 		}
 		return found
 	}
-	if wish.DRS != nil {
-		config.DrsConfig.Enabled = wish.DRS
+	if desired.DRS != nil {
+		config.DrsConfig.Enabled = desired.DRS
 	}
-	for name, hosts := range wish.HostGroups {
+	for name, hosts := range desired.HostGroups {
 		config.Group = append(config.Group, &types.ClusterHostGroup{
 			ClusterGroupInfo: types.ClusterGroupInfo{Name: name, UserCreated: types.NewBool(true)}, Host: refs("HostSystem", hosts)})
 	}
-	for name, vms := range wish.VMGroups {
+	for name, vms := range desired.VMGroups {
 		config.Group = append(config.Group, &types.ClusterVmGroup{
 			ClusterGroupInfo: types.ClusterGroupInfo{Name: name, UserCreated: types.NewBool(true)}, Vm: refs("VirtualMachine", vms)})
 	}
-	for vms, hosts := range wish.MustRun {
+	for vms, hosts := range desired.MustRun {
 		config.Rule = append(config.Rule, &types.ClusterVmHostRuleInfo{
 			ClusterRuleInfo: types.ClusterRuleInfo{Name: vms + "-on-" + hosts, Enabled: types.NewBool(true), Mandatory: types.NewBool(true)},
 			VmGroupName:     vms, AffineHostGroupName: hosts})

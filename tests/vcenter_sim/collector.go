@@ -37,7 +37,7 @@ func (pc *PropertyCollector) CreatePropertyCollector(ctx *simulator.Context, _ *
 		Returnval: ctx.Session.Put(&PropertyCollector{}).Reference()}}
 }
 
-// CreateFilter refuses what is not there; whoever waits is told of the new filter's objects.
+// CreateFilter refuses what is not there; waiting clients get the new filter's objects.
 func (pc *PropertyCollector) CreateFilter(ctx *simulator.Context, req *types.CreateFilter) soap.HasFault {
 	seen := pc.RetrievePropertiesEx(ctx, &types.RetrievePropertiesEx{SpecSet: []types.PropertyFilterSpec{req.Spec}})
 	if fault := seen.Fault(); fault != nil {
@@ -95,7 +95,7 @@ func (pc *PropertyCollector) listen(ctx *simulator.Context) {
 	hearers.Unlock()
 }
 
-// DestroyPropertyCollector ends whoever waits, too.
+// DestroyPropertyCollector ends waiting calls, too.
 func (pc *PropertyCollector) DestroyPropertyCollector(ctx *simulator.Context, req *types.DestroyPropertyCollector) soap.HasFault {
 	pc.CancelWaitForUpdates(&types.CancelWaitForUpdates{})
 	for _, f := range pc.live(ctx) {
@@ -113,7 +113,7 @@ func (pc *PropertyCollector) DestroyPropertyCollector(ctx *simulator.Context, re
 	return &methods.DestroyPropertyCollectorBody{Res: &types.DestroyPropertyCollectorResponse{}}
 }
 
-// CancelWaitForUpdates ends whoever waits.
+// CancelWaitForUpdates ends waiting calls.
 func (pc *PropertyCollector) CancelWaitForUpdates(*types.CancelWaitForUpdates) soap.HasFault {
 	pc.mu.Lock()
 	defer pc.mu.Unlock()

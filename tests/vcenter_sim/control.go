@@ -91,22 +91,22 @@ func (r *rig) control(about interface{}, conns *connections) http.Handler {
 		r.speakUp()
 		return nil
 	})
-	post("/unreadable", func() interface{} { return &unreadableWish{} }, func(x interface{}) error { return changeReadable(x.(*unreadableWish)) })
-	post("/detach", func() interface{} { return &detachWish{} }, func(x interface{}) error { return r.detachFrom(x.(*detachWish)) })
-	post("/host", func() interface{} { return &hostWish{} }, func(x interface{}) error { return r.changeHost(x.(*hostWish)) })
-	post("/cluster", func() interface{} { return &drsWish{} }, func(x interface{}) error { return changeCluster(x.(*drsWish)) })
+	post("/unreadable", func() interface{} { return &unreadableRequest{} }, func(x interface{}) error { return changeReadable(x.(*unreadableRequest)) })
+	post("/detach", func() interface{} { return &detachRequest{} }, func(x interface{}) error { return r.detachFrom(x.(*detachRequest)) })
+	post("/host", func() interface{} { return &hostRequest{} }, func(x interface{}) error { return r.changeHost(x.(*hostRequest)) })
+	post("/cluster", func() interface{} { return &drsRequest{} }, func(x interface{}) error { return changeCluster(x.(*drsRequest)) })
 	post("/forget", func() interface{} { return &struct{}{} }, func(interface{}) error { r.forget(); return nil })
 	post("/expire", func() interface{} { return &struct{}{} }, func(interface{}) error { r.expireSessions(); return nil })
 	post("/cut", func() interface{} { return &struct{}{} }, func(interface{}) error { conns.cut(); return nil })
 	return mux
 }
 
-type detachWish struct {
+type detachRequest struct {
 	VM  string `json:"vm"`
 	Key int32  `json:"key"` // 0: its first passthrough device
 }
 
-func (r *rig) detachFrom(w *detachWish) error {
+func (r *rig) detachFrom(w *detachRequest) error {
 	vm, _ := named("VirtualMachine", w.VM).(*simulator.VirtualMachine)
 	if vm == nil || !r.detach(vm, w.Key) {
 		return fmt.Errorf("no VM %q with such a passthrough device", w.VM)
@@ -114,7 +114,7 @@ func (r *rig) detachFrom(w *detachWish) error {
 	return nil
 }
 
-type hostWish struct {
+type hostRequest struct {
 	Name        string `json:"name"`
 	Connected   *bool  `json:"connected"`
 	Maintenance *bool  `json:"maintenance"`
@@ -125,7 +125,7 @@ type hostWish struct {
 	Mode   string  `json:"mode"`
 }
 
-func (r *rig) changeHost(w *hostWish) error {
+func (r *rig) changeHost(w *hostRequest) error {
 	h, _ := named("HostSystem", w.Name).(*simulator.HostSystem)
 	if h == nil {
 		return fmt.Errorf("no host %q", w.Name)
@@ -164,12 +164,12 @@ func (r *rig) changeHost(w *hostWish) error {
 	return nil
 }
 
-type drsWish struct {
+type drsRequest struct {
 	Name string `json:"name"`
 	DRS  bool   `json:"drs"`
 }
 
-func changeCluster(w *drsWish) error {
+func changeCluster(w *drsRequest) error {
 	c, _ := named("ClusterComputeResource", w.Name).(*simulator.ClusterComputeResource)
 	if c == nil {
 		return fmt.Errorf("no cluster %q", w.Name)

@@ -61,7 +61,7 @@ func sorts(devices []types.BaseVirtualDevice) (vgpu, dynamic, fixed int) {
 }
 
 // copyDevices copies each device and its backing, not what they point to. Devices are never changed
-// in place: an answer may be on its way to somebody.
+// in place: an answer may be on its way to a client.
 func copyDevices(in []types.BaseVirtualDevice) []types.BaseVirtualDevice {
 	shallow := func(x interface{}) interface{} {
 		v := reflect.ValueOf(x)

@@ -99,7 +99,7 @@ func (r *rig) sdk(w http.ResponseWriter, req *http.Request) {
 		r.giveUp(req, m)
 		notAuthenticated(w, m)
 		return
-	case <-req.Context().Done(): // nobody waits for the answer
+	case <-req.Context().Done(): // no client waits for the answer
 		r.giveUp(req, m)
 		return
 	}
@@ -114,7 +114,7 @@ func (r *rig) sdk(w http.ResponseWriter, req *http.Request) {
 	_, _ = w.Write(withLater(rec.Body.Bytes()))
 }
 
-// giveUp ends a wait for updates whose answer nobody gets, so that the next one need not wait for it.
+// giveUp ends a wait for updates whose answer no client gets, so that the next one need not wait for it.
 func (r *rig) giveUp(req *http.Request, m *simulator.Method) {
 	if !strings.HasPrefix(m.Name, "WaitForUpdates") {
 		return

@@ -20,7 +20,7 @@ type guests struct {
 	count int
 }
 
-// other are addresses that a guest tells beside its own.
+// other are addresses that a guest reports besides its own.
 type other struct {
 	Mac       string   `json:"mac"` // of an interface of the guest; empty: of the VM's first card
 	Addresses []string `json:"addresses"`
@@ -69,7 +69,7 @@ func hasAddress(vm *simulator.VirtualMachine) bool {
 	return false
 }
 
-// tellAddress has a guest tell its address, unless it is empty, and what it tells beside it. What it
+// tellAddress has a guest tell its address, unless it is empty, and what it reports besides. What it
 // tells first is its main address to vCenter.
 func (r *rig) tellAddress(vm *simulator.VirtualMachine, ip string) {
 	nic := types.GuestNicInfo{Network: "VM Network", Connected: true, DeviceConfigId: -1}

@@ -26,12 +26,12 @@ func isUnreadable(ref reference) bool {
 	return unreadable.all[ref]
 }
 
-type unreadableWish struct {
+type unreadableRequest struct {
 	VM         string `json:"vm"`
 	Unreadable bool   `json:"unreadable"`
 }
 
-func changeReadable(w *unreadableWish) error {
+func changeReadable(w *unreadableRequest) error {
 	vm, _ := named("VirtualMachine", w.VM).(*simulator.VirtualMachine)
 	if vm == nil {
 		return fmt.Errorf("no VM %q", w.VM)

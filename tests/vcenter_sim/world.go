@@ -60,23 +60,23 @@ type groupPart struct {
 	Label   string `json:"label"`
 }
 
-type clusterWish struct {
+type clusterRequest struct {
 	DRS        *bool               `json:"drs"`
 	HostGroups map[string][]string `json:"hostGroups"`
 	VMGroups   map[string][]string `json:"vmGroups"`
 	MustRun    map[string]string   `json:"mustRun"` // VM group -> host group
 }
 
-type templateWish struct {
-	Host     string       `json:"host"` // where it is registered
-	Version  string       `json:"version"`
-	Firmware string       `json:"firmware"`
-	NestedHV bool         `json:"nestedHV"`
-	Devices  []deviceWish `json:"devices"`
+type templateRequest struct {
+	Host     string          `json:"host"` // where it is registered
+	Version  string          `json:"version"`
+	Firmware string          `json:"firmware"`
+	NestedHV bool            `json:"nestedHV"`
+	Devices  []deviceRequest `json:"devices"`
 }
 
-// deviceWish is a device that a template has already: a vGPU, or a dynamic device.
-type deviceWish struct {
+// deviceRequest is a device that a template has already: a vGPU, or a dynamic device.
+type deviceRequest struct {
 	Profile string `json:"profile"`
 	Vendor  int32  `json:"vendorId"`
 	Device  int32  `json:"deviceId"`
@@ -84,10 +84,10 @@ type deviceWish struct {
 }
 
 type inventory struct {
-	Hosts        map[string][]*gpu        `json:"hosts"`
-	DeviceGroups map[string][]deviceGroup `json:"deviceGroups"` // by host
-	Clusters     map[string]clusterWish   `json:"clusters"`
-	Templates    map[string]templateWish  `json:"templates"`
+	Hosts        map[string][]*gpu          `json:"hosts"`
+	DeviceGroups map[string][]deviceGroup   `json:"deviceGroups"` // by host
+	Clusters     map[string]clusterRequest  `json:"clusters"`
+	Templates    map[string]templateRequest `json:"templates"`
 }
 
 func readInventory(file string) (*inventory, error) {
@@ -107,7 +107,7 @@ func readInventory(file string) (*inventory, error) {
 
 // rig is the vCenter. mu is held while anything is decided or changed, one request at a time; the
 // library's own locks are taken inside of it, never around it, but for QueryConfigTarget, whose
-// browser nobody else locks.
+// browser that no other call locks.
 type rig struct {
 	mu       sync.Mutex
 	svc      *simulator.Service
