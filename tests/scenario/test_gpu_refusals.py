@@ -10,6 +10,7 @@ from laneway.api import (
     SRIOVGPUDevice,
     find_condition,
 )
+from laneway.controllers import written
 from laneway.core.gpu.modes import Mode
 from laneway.core.pci import PciAddress
 from laneway.host.scan import scan
@@ -168,6 +169,26 @@ async def test_a_gpu_that_was_offered_says_who_has_claimed_it(cluster, bare):
     assert not any(one.vfs for one in scan(host).functions)
     await cluster.client.delete(served(PCIDeviceClaim), named(A2))
     await in_mode(cluster, named(A2), "SameSize")
+
+
+async def test_a_gpu_that_was_claimed_in_vain_is_looked_at_once_the_claim_goes(
+    cluster, bare, monkeypatch
+):
+    monkeypatch.setattr(written, "PATIENCE_SECONDS", 900.0)  # nothing else has it looked at
+    host = bare("a2")
+    agent = await cluster.start_agent("node1", host)
+    await cluster.answer(named(A2), "Disabled", SRIOVGPUDevice)
+    holder = host.hold("/dev/nvidia0", "python")  # so that no hardware changes
+    await cluster.client.create(served(PCIDeviceClaim), claim(A2))
+    await cluster.answer(named(A2), "DeviceInUse", PCIDeviceClaim)
+    await desired(cluster, named(A2), "SameSize", enabled=True)
+    await refused(cluster, named(A2), "GpuClaimed")
+    await cluster.quiet(agent)
+
+    await cluster.client.delete(served(PCIDeviceClaim), named(A2))
+
+    await refused(cluster, named(A2), "DeviceInUse")
+    holder.release()
 
 
 async def test_a_gpu_that_is_shared_stays_so_and_its_pci_device_says_it(cluster, simulated):
