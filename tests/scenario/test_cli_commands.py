@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import lzma
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -242,6 +243,7 @@ def test_capture_writes_a_dump_that_can_be_simulated(tmp_path: Path) -> None:
     target = tmp_path / "this.umockdev"
     done = laneway("capture", str(target))
     assert done.returncode == 0
+    assert f" devices to {target}; " in done.stderr
     assert "MAC addresses" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["this.umockdev"]
     here = json.loads(laneway("devices", "-o", "json").stdout)
@@ -272,4 +274,4 @@ def test_capture_replaces_nothing_but_files(tmp_path: Path) -> None:
 def test_capture_to_standard_output_is_the_dump_alone() -> None:
     done = laneway("capture", "-")
     assert done.stdout.startswith("P: ")
-    assert "Captured" in done.stderr
+    assert re.match(r"Captured \d+ devices; ", done.stderr)

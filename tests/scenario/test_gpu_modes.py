@@ -410,7 +410,6 @@ async def test_an_agent_killed_at_any_command_ends_as_one_that_was_not(cluster, 
         assert len(gpu.status.vf_addresses) == 16
 
 
-@pytest.mark.slow
 async def test_at_rest_nothing_is_asked_or_written(cluster, bare, requests):
     host = bare("a100")
     agent = await cluster.start_agent("node1", host)

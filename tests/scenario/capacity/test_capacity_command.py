@@ -109,7 +109,6 @@ async def test_the_stopped_vm_itself_may_start(objects: Any, laneway: Laneway) -
     assert "  1 of 1 stays as it is" in done.lines
 
 
-@pytest.mark.slow
 async def test_a_vm_is_explained_by_what_it_has_and_lacks(objects: Any, laneway: Laneway) -> None:
     await objects.node("n1")
     await objects.vgpus("n1", 1, "runs")

@@ -189,6 +189,12 @@ async def test_the_way_back_restores_everything(
     assert (await laneway("takeover", "--back")).out.startswith("Nothing to do")
 
 
+async def test_on_a_cluster_without_harvester_there_is_no_way_back(cluster: Any) -> None:
+    reported: list[str] = []
+    await steps.back(cluster.client, reported.append)
+    assert reported == []
+
+
 class Other(msgspec.Struct):
     """What a KubeVirt is not."""
 

@@ -18,6 +18,7 @@ from laneway.api import (
     VGPULayout,
     kind_of,
 )
+from laneway.cli.trial import layout as dry_run_layout
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.resource import served
@@ -101,6 +102,15 @@ async def test_a_plan_for_what_is_there_already_is_empty(
 
     assert done.lines == ["Nothing to do: the GPU is as desired."]
     assert await cluster.names(VGPULayout) == {GPU}
+
+
+async def test_a_dry_run_whose_layout_another_client_deletes_ends_without_a_warning(
+    cluster: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = {"gpuSelector": {"names": [GPU]}, "mode": "Passthrough"}
+    async with dry_run_layout(cluster.client, spec) as made:
+        await cluster.client.delete(served(VGPULayout), made.metadata.name)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -67,6 +67,22 @@ def asked(shown: SRIOVNetworkDevice, count: int, *, reason: str = "") -> SRIOVNe
     )
 
 
+async def test_a_start_waits_for_nothing_that_is_deleted_or_speaks_of_another_device(
+    tmp_path: Path,
+) -> None:
+    cards = network(build(parse_spec("plain"), "node1"), tmp_path)
+    wanted = asked(cards.wanted[NIC], 4)
+
+    def unmet(stored: SRIOVNetworkDevice) -> bool:
+        cards.informer.store.put(stored)
+        return cards.unmet()
+
+    assert unmet(wanted)
+    going = replace(wanted.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    assert not unmet(replace(wanted, metadata=going))
+    assert not unmet(replace(wanted, spec=replace(wanted.spec, address="0000:99:00.0")))
+
+
 @pytest.mark.parametrize("answered", ["", "Disabled"])
 async def test_functions_that_another_has_just_made_stay(tmp_path: Path, answered: str) -> None:
     host = build(parse_spec("plain"), "node1")

@@ -116,6 +116,16 @@ async def test_delete_says_which_object_it_means(plain, things) -> None:
     assert seen.method == "DELETE"
     assert seen.json["preconditions"] == {"uid": "u", "resourceVersion": "5"}
     assert seen.json["propagationPolicy"] == "Foreground"
+    assert "gracePeriodSeconds" not in seen.json
+
+
+async def test_a_pod_of_which_nothing_runs_is_deleted_for_good(plain, things) -> None:
+    plain.replies.append(plain.body(200, {"kind": "Status"}))
+
+    async with plain.client() as client:
+        await client.delete(things, "a", grace_seconds=0)
+
+    assert plain.seen[0].json["gracePeriodSeconds"] == 0
 
 
 async def test_raw_reads_any_path(plain) -> None:

@@ -209,6 +209,13 @@ def test_the_same_file_applied_again_changes_nothing(cluster: Any) -> None:
     assert applied_again(cluster, stored, *reversed(entries)) == stored
 
 
+def test_a_file_with_a_new_entry_before_the_others_adds_that_one(cluster: Any) -> None:
+    new, *entries = vendor(cluster, 3)
+    stored = cluster.mutated(cluster.vm(gpus=entries))
+    after = applied_again(cluster, stored, new, *entries)
+    assert cluster.devices(after) == [*entries, new]
+
+
 def test_the_same_file_applied_again_does_not_look_for_group_members(cluster: Any) -> None:
     gpu = cluster.pci("n1", "0000:09:00.0", group="5")
     cluster.pci("n1", "0000:09:00.1", AUDIO, group="5", claimed=None)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
+
 from laneway.api import (
     Condition,
     LayoutGpu,
@@ -22,9 +24,18 @@ from laneway.api import (
     VGPULayoutSpec,
     VGPULayoutStatus,
 )
-from laneway.controllers.devices.layout import gpu_patch, mig_patch, objects, summed, vgpu_patch
+from laneway.controllers.devices.layout import (
+    gpu_patch,
+    handed_over,
+    mig_patch,
+    objects,
+    summed,
+    vgpu_patch,
+)
 from laneway.controllers.layouts.status import field_manager
-from laneway.core.layout.objects import Answer
+from laneway.core.layout.desired import DesiredLayout, desired_of
+from laneway.core.layout.objects import Answer, Found
+from support.looks import GPU, pf, situation
 
 GENERATION = 3
 
@@ -203,3 +214,20 @@ def test_gpu_instances_are_requested_in_addition_to_the_listed_profiles() -> Non
             {"name": "MIG 3g.20gb", "id": 9, "requested": 1},
         ],
     }
+
+
+@pytest.mark.parametrize(
+    ("mode", "vfs", "words"),
+    [
+        ("SameSize", True, "the vGPUs are configured"),
+        ("SameSize", False, "the GPU has the requested functions and mode"),
+        ("Passthrough", True, "the GPU has the requested functions and mode"),
+    ],
+)
+def test_what_is_handed_over_waits_for_its_gpu_and_then_for_its_vgpus(
+    mode: str, vfs: bool, words: str
+) -> None:
+    desired = desired_of(GPU, mode, ())
+    assert isinstance(desired, DesiredLayout)
+    found = Found(pf(), situation().inventory.vgpus if vfs else (), None)
+    assert words in handed_over(entry("gpu", ""), desired, found).message

@@ -24,7 +24,7 @@ from laneway.core.certificates.rotation import (
     decide,
     new_pair,
 )
-from laneway.core.certificates.secret import bundle, parsed
+from laneway.core.certificates.secret import bundle, parsed, read
 from support.examples import many
 
 NAMES = ["laneway-webhook.harvester-system.svc"]
@@ -208,6 +208,21 @@ def test_a_damaged_pair_is_replaced_and_servers_that_hold_a_good_copy_stay_accep
     assert kept.served != held
     assert kept.accepts(held)
     assert kept.accepts(kept.served)
+
+
+@pytest.mark.parametrize(
+    ("left", "why"),
+    [
+        ((), ""),
+        (("tls.crt",), "tls.key holds no key"),
+        (("tls.key",), "tls.crt holds no certificate"),
+    ],
+)
+def test_half_a_pair_is_told_and_none_is_nothing_to_tell(
+    kept: Kept, left: tuple[str, ...], why: str
+) -> None:
+    data = {name: (kept.data or {})[name] for name in left}
+    assert str(read(data, NAMES, kept.now).current) == why
 
 
 def test_a_deleted_secret_is_made_again_without_a_gap(kept: Kept) -> None:
