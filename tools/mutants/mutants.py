@@ -21,9 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,8 +59,7 @@ SECONDS = 300
 """A fault that makes tests run longer than this is caught, too."""
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(NamedTuple):
     """One wrong line."""
 
     number: int
@@ -82,10 +79,6 @@ class Verdict(NamedTuple):
     seconds: float
 
 
-def modules() -> list[Path]:
-    return [path for path in sorted(SOURCE.rglob("*.py")) if not LEFT_OUT.search(str(path))]
-
-
 def possible(code: str) -> list[tuple[str, int]]:
     """Every fault that a module can have: an operator, and at which of its places."""
     nodes = list(ast_nodes(get_ast(code)))
@@ -95,16 +88,6 @@ def possible(code: str) -> list[tuple[str, int]]:
         places = sum(len(list(operator.mutation_positions(node))) for node in nodes)
         found += [(name, place) for place in range(places)]
     return found
-
-
-def changed(before: str, after: str) -> Iterator[tuple[int, str, str]]:
-    """The lines that differ."""
-    pairs = zip(before.splitlines(), after.splitlines(), strict=True)
-    return (
-        (number, old.strip(), new.strip())
-        for number, (old, new) in enumerate(pairs, 1)
-        if old != new
-    )
 
 
 def decorators(code: str) -> set[int]:
@@ -120,7 +103,7 @@ def decorators(code: str) -> set[int]:
 def drawn(seed: int, count: int) -> list[Fault]:
     """So many faults, in modules that are different as long as there are enough."""
     luck = random.Random(seed)  # noqa: S311 - no secret
-    paths = modules()
+    paths = [path for path in sorted(SOURCE.rglob("*.py")) if not LEFT_OUT.search(str(path))]
     sizes = [path.stat().st_size for path in paths]
     faults: list[Fault] = []
     met: set[tuple[str, int]] = set()
@@ -134,7 +117,9 @@ def drawn(seed: int, count: int) -> list[Fault]:
             wrong = mutate_code(code, get_operator(name)(), place)
         except AttributeError:  # of `except (a.B, C)` Cosmic Ray can replace only C
             continue
-        if wrong is None or len(lines := list(changed(code, wrong))) != 1:
+        pairs = enumerate(zip(code.splitlines(), (wrong or code).splitlines(), strict=True), 1)
+        lines = [(line, old.strip(), new.strip()) for line, (old, new) in pairs if old != new]
+        if len(lines) != 1:
             continue
         [(line, old, new)] = lines
         # what decorates or declares, and a moment more or less, is no decision

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from laneway.api import ObjectMeta, PCIDeviceClaim, PCIDeviceClaimSpec
-from laneway.controllers.device_plugin.desired import Asked, Caches
+from laneway.controllers.device_plugin.desired import Asked
 from laneway.core.inventory import Inventory
 from laneway.core.names import pci_object_name
 from laneway.core.pci import PciAddress
