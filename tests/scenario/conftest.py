@@ -19,11 +19,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from kapilite.server import ApiServer
-from laneway.api import CoreNode, VGPUDevice, find_condition
+from laneway.api import VGPUDevice, find_condition
 from laneway.api.registry import KINDS
 from laneway.controllers.metrics import MetricFamilies
 from laneway.controllers.timing import Timing
@@ -31,14 +30,14 @@ from laneway.host.scan import scan
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.errors import NotFoundError
-from laneway.kube.resource import Key, Resource, served
+from laneway.kube.resource import served
 from laneway.roles.agent import Agent
 from laneway.roles.install import install_crds
 from laneway.sim.faults import Killed
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
-from support.api_server import kubeconfig_of
 from support.caches import caught_up
+from support.control_plane import DATABASE, SECONDS, embedded, given, until_served
 from support.gpu_modes import MANAGE, SMI, gpus_of
 from support.kubevirts import with_kubevirt
 from support.plans import BOOT, hardware_of, in_thread
@@ -46,8 +45,6 @@ from support.reviewed import reviewing, wanted
 from support.reviewed import served as with_users
 
 REAL = bool(os.environ.get("LANEWAY_REALAPI"))
-SECONDS = 60.0
-DATABASE = "state.db"
 
 
 class Cluster:
@@ -270,74 +267,6 @@ async def _cancel(task: asyncio.Task[None]) -> None:
             raise
 
 
-@contextlib.asynccontextmanager
-async def _embedded(directory: Path) -> AsyncIterator[tuple[str, ApiServer]]:
-    """Our API server with the database in a folder, and a kubeconfig for it."""
-    server = ApiServer(str(directory / DATABASE))
-    await server.start()
-    kubeconfig = kubeconfig_of(server, directory)
-    try:
-        yield kubeconfig, server
-    finally:
-        await server.stop()
-
-
-@contextlib.asynccontextmanager
-async def _given(_directory: Path) -> AsyncIterator[tuple[str, None]]:
-    """The real API server of the realapi tier. All Laneway objects on it are the test's."""
-    kubeconfig = os.environ["KUBECONFIG"]
-    async with Client(load(kubeconfig)) as client:
-        nodes = await _names(client, CoreNode)
-        await _remove(client, set())
-        try:
-            yield kubeconfig, None
-        finally:
-            await _remove(client, await _names(client, CoreNode) - nodes)
-
-
-async def _keys(client: Client, resource: Resource[Any]) -> set[Key]:
-    pages = [page async for page in client.list(resource)]
-    found = [msgspec.json.decode(item)["metadata"] for page in pages for item in page.items]
-    return {Key(meta.get("namespace", ""), meta["name"]) for meta in found}
-
-
-async def _namespaces(client: Client, resource: Resource[Any]) -> set[str]:
-    """Where there are objects of a kind; empty for one that has no namespaces."""
-    return {key.namespace for key in await _keys(client, resource)}
-
-
-async def _names(client: Client, cls: type[Any]) -> set[str]:
-    return {key.name for key in await _keys(client, served(cls))}
-
-
-async def _remove(client: Client, nodes: set[str]) -> None:
-    """All Laneway objects, whatever holds them, the events about them, and some nodes."""
-    for kind in KINDS:
-        resource = served(kind.type)
-        # A collection can be deleted in one namespace only.
-        for namespace in await _namespaces(client, resource):
-            await client.call("DELETE", resource.path(namespace))
-        for key in await _keys(client, resource):
-            with contextlib.suppress(NotFoundError):
-                await client.patch(
-                    resource, key.name, {"metadata": {"finalizers": None}}, key.namespace
-                )
-    for name in nodes:
-        with contextlib.suppress(NotFoundError):
-            await client.delete(served(CoreNode), name)
-    about = {"fieldSelector": f"involvedObject.apiVersion={served(VGPUDevice).api_version}"}
-    await client.call("DELETE", "/api/v1/namespaces/default/events", about)
-
-
-async def _until_served(client: Client, path: str) -> None:
-    async with asyncio.timeout(SECONDS):
-        while True:
-            with contextlib.suppress(NotFoundError):
-                await client.raw(path, {"limit": "1"})
-                return
-            await asyncio.sleep(0.1)
-
-
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the database of a server that has our CRDs, or nothing: a real one has them.
@@ -350,11 +279,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         async with contextlib.AsyncExitStack() as stack:
             kubeconfig = os.environ.get("KUBECONFIG", "")
             if not REAL:
-                kubeconfig, _ = await stack.enter_async_context(_embedded(folder))
+                kubeconfig, _ = await stack.enter_async_context(embedded(folder))
             client = await stack.enter_async_context(Client(load(kubeconfig)))
             await install_crds(client)
             for kind in KINDS:
-                await _until_served(client, kind.path)
+                await until_served(client, kind.path)
 
     with ThreadPoolExecutor() as thread:
         thread.submit(asyncio.run, install()).result()
@@ -390,7 +319,7 @@ async def cluster(tmp_path: Path, beginning: Path, reviewed: bool) -> AsyncItera
         async with _reviewed(tmp_path) as found:
             yield found
         return
-    start = _given if REAL else _embedded
+    start = given if REAL else embedded
     async with (
         start(tmp_path) as (kubeconfig, server),
         contextlib.AsyncExitStack() as stack,
