@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -29,13 +30,19 @@ from laneway.host.attributes import describe
 from laneway.host.nvidia.modes import read_modes
 from laneway.host.port import Executor
 
-QUIET_SECONDS = 1.0
-"""How long a GPU must not have changed before it is asked again: changes come in bursts."""
-UNANSWERED_SECONDS = 5.0
-"""How soon a GPU is asked again that gave no answer, doubled with each time that it gives none."""
-LONGEST_SECONDS = 300.0
-"""The longest of these pauses."""
 NOT_ASKED = "it has not been read yet"
+
+
+class Pauses(NamedTuple):
+    """When a GPU is asked again, in seconds."""
+
+    quiet: float = 1.0
+    """How long a GPU must not have changed before it is asked again: changes come in bursts."""
+    unanswered: float = 5.0
+    """How soon a GPU is asked again that gave no answer, doubled each time that it gives none."""
+    longest: float = 300.0
+    """The longest of these pauses."""
+
 
 Shown = tuple[object, ...]
 """What files show of a GPU that changes along with its modes."""
@@ -49,9 +56,10 @@ def may_change_modes(plan: Plan) -> bool:
 class ModeReader:
     """Owns the answers of one host's GPUs. Run `run` in a task."""
 
-    def __init__(self, executor: Executor, locks: GpuLocks) -> None:
+    def __init__(self, executor: Executor, locks: GpuLocks, pauses: Pauses) -> None:
         self._executor = executor
         self._locks = locks
+        self._pauses = pauses
         self._answers: dict[PciAddress, GpuModes | str] = {}
         """A text is why there is no answer."""
         self._shown: dict[PciAddress, Shown] = {}
@@ -80,7 +88,7 @@ class ModeReader:
         for gpu, seen in shown.items():
             if self._shown.get(gpu) != seen:
                 self._shown[gpu] = seen
-                self._ask_at(gpu, _now() + QUIET_SECONDS)
+                self._ask_at(gpu, _now() + self._pauses.quiet)
         answers = {gpu: self._answers.get(gpu, NOT_ASKED) for gpu in sorted(shown)}
         answers |= inventory.unread_gpus()
         return msgspec.structs.replace(
@@ -105,7 +113,7 @@ class ModeReader:
                 self._sooner.clear()
                 for gpu in [gpu for gpu, due in self._due.items() if due <= _now()]:
                     if self._locks.busy(gpu):
-                        self._due[gpu] = _now() + QUIET_SECONDS
+                        self._due[gpu] = _now() + self._pauses.quiet
                     else:
                         del self._due[gpu]
                         tasks.create_task(self._ask_later(gpu, answered))
@@ -139,8 +147,8 @@ class ModeReader:
             except OSError as error:
                 self._answers[gpu] = describe(error)
                 times = self._silent[gpu] = self._silent.get(gpu, 0) + 1
-                pause = UNANSWERED_SECONDS * 2.0 ** min(times - 1, 16)
-                self._ask_at(gpu, _now() + min(pause, LONGEST_SECONDS))
+                pause = self._pauses.unanswered * 2.0 ** min(times - 1, 16)
+                self._ask_at(gpu, _now() + min(pause, self._pauses.longest))
             else:
                 self._silent.pop(gpu, None)
 

@@ -23,7 +23,7 @@ from collections.abc import Callable
 
 from laneway.controllers.gpu_locks import GpuLocks
 from laneway.controllers.metrics import AgentMetrics
-from laneway.controllers.observing.modes import ModeReader
+from laneway.controllers.observing.modes import ModeReader, Pauses
 from laneway.core.inventory import Inventory
 from laneway.core.kernel.uevent import Uevent
 from laneway.core.pci import PciAddress
@@ -60,15 +60,17 @@ class Observer:
         metrics: AgentMetrics,
         *,
         rescan_seconds: float = RESCAN_SECONDS,
+        pauses: Pauses = Pauses(),  # noqa: B008 - frozen
     ) -> None:
         self._host = hardware.host
         self._state = hardware.state
         self._locks = locks
-        self._modes = ModeReader(hardware.executor, locks)
+        self._modes = ModeReader(hardware.executor, locks, pauses)
         self._metrics = metrics
         self._rescan_seconds = rescan_seconds
         self._listeners: list[Listener] = []
-        self._wanted = asyncio.Event()
+        self.wanted = asyncio.Event()
+        """Set while a scan is."""
         self._everything = False
         self._gpus: set[PciAddress] = set()
         """What is wanted to be scanned."""
@@ -94,7 +96,7 @@ class Observer:
             self._everything = True
         else:
             self._gpus.add(gpu)
-        self._wanted.set()
+        self.wanted.set()
 
     async def rescan(self, card: PciAddress | None = None) -> Inventory:
         """Scan now and return what was found; listeners have been called when this returns.
@@ -183,7 +185,7 @@ class Observer:
                 await asyncio.sleep(BACKOFF_FACTOR * self._took)
                 try:
                     async with asyncio.timeout(self._pause()):
-                        await self._wanted.wait()
+                        await self.wanted.wait()
                 except TimeoutError:
                     log.debug("periodic rescan")
                     self._modes.ask_again()
@@ -192,7 +194,7 @@ class Observer:
 
     async def _look(self) -> None:
         """Scan what is wanted."""
-        self._wanted.clear()
+        self.wanted.clear()
         # A plan ends with a look; what it does meanwhile is nothing to tell anybody.
         gpus = {gpu for gpu in self._gpus if not self._locks.busy(gpu)}
         everything, self._everything = self._everything, False
@@ -202,7 +204,7 @@ class Observer:
             for gpu in sorted(gpus):
                 await self.look_at(gpu)
         if self._gpus:
-            asyncio.get_running_loop().call_later(BUSY_SECONDS, self._wanted.set)
+            asyncio.get_running_loop().call_later(BUSY_SECONDS, self.wanted.set)
 
     def _pause(self) -> float:
         seconds = self._rescan_seconds

@@ -54,10 +54,22 @@ class _Reported(NamedTuple):
 class SilentChanges:
     """Looks at the GPUs of one host again and again. Run `run` in a task."""
 
-    def __init__(self, host: Host, observer: Observer, locks: GpuLocks) -> None:
+    def __init__(
+        self,
+        host: Host,
+        observer: Observer,
+        locks: GpuLocks,
+        *,
+        pause: float = PAUSE_SECONDS,
+        patience: float = PATIENCE_SECONDS,
+        unexplained: float = UNEXPLAINED_SECONDS,
+    ) -> None:
         self._host = host
         self._observer = observer
         self._locks = locks
+        self._pause = pause
+        self._patience = patience
+        self._unexplained = unexplained
         self._waiting: set[PciAddress] = set()
         """GPUs whose driver has not answered for long, until it does."""
         self._reported: dict[PciAddress, _Reported] = {}
@@ -65,7 +77,7 @@ class SilentChanges:
     async def run(self) -> None:
         """Look for ever; the first scan must be complete."""
         while True:
-            await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(self._pause)
             await self.look()
 
     async def look(self) -> None:
@@ -93,7 +105,7 @@ class SilentChanges:
     def _is_news(self, gpu: PciAddress, difference: tuple[Functions, Functions]) -> bool:
         """Whether a difference is to be scanned for now; remembers that it was."""
         now, reported = asyncio.get_running_loop().time(), self._reported.get(gpu)
-        pause = UNEXPLAINED_SECONDS
+        pause = self._unexplained
         if reported is not None and reported.difference == difference:
             if now < reported.again:
                 return False
@@ -130,7 +142,7 @@ class SilentChanges:
         # A daemon thread: one that waits in the kernel must not keep the process from ending.
         threading.Thread(target=read, name="silent changes", daemon=True).start()
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(self._patience):
                 await finished
         except TimeoutError:
             left.update(reading)

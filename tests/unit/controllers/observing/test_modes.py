@@ -10,7 +10,7 @@ import pytest
 
 from laneway.controllers.gpu_locks import GpuLocks
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
-from laneway.controllers.observing import modes
+from laneway.controllers.observing.modes import Pauses
 from laneway.controllers.observing.observer import Observer
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
@@ -26,12 +26,18 @@ FIRST, SECOND = PciAddress.parse("0000:17:00.0"), PciAddress.parse("0000:98:00.0
 class Node:
     """A simulated host with an observer, whose `nvidia-smi` a test can hold up or let fail."""
 
-    def __init__(self) -> None:
+    def __init__(self, rescan_seconds: float = 300.0, **pauses: float) -> None:
         self.host: SimulatedHost = build(parse_spec("rtx-pro-6000"), "node1")
         self.locks = GpuLocks()
         metrics = AgentMetrics(MetricFamilies(), "node1")
         hardware = Hardware(self.host, self, None)  # type: ignore[arg-type]
-        self.observer = Observer(hardware, self.locks, metrics)
+        self.observer = Observer(
+            hardware,
+            self.locks,
+            metrics,
+            rescan_seconds=rescan_seconds,
+            pauses=Pauses(quiet=0.01)._replace(**pauses),
+        )
         self.reported: list[Inventory] = []
         self.observer.subscribe(self._hear)
         self.asked: list[PciAddress] = []
@@ -94,8 +100,7 @@ async def observing(node: Node) -> AsyncIterator[Node]:
 
 
 @pytest.fixture
-def node(monkeypatch: pytest.MonkeyPatch) -> Node:
-    monkeypatch.setattr(modes, "QUIET_SECONDS", 0.01)
+def node() -> Node:
     return Node()
 
 
@@ -123,8 +128,8 @@ async def test_a_gpu_that_does_not_answer_is_reported_with_the_reason_and_hides_
     assert "fallen off the bus" in inventory.unasked[SECOND]
 
 
-async def test_a_gpu_that_did_not_answer_is_asked_again_though_nothing_changes(node, monkeypatch):
-    monkeypatch.setattr(modes, "UNANSWERED_SECONDS", 0.01)
+async def test_a_gpu_that_did_not_answer_is_asked_again_though_nothing_changes():
+    node = Node(unanswered=0.01)
     node.failing.add(SECOND)
     async with observing(node):
         await node.until(lambda one: SECOND in one.unasked)
@@ -134,9 +139,8 @@ async def test_a_gpu_that_did_not_answer_is_asked_again_though_nothing_changes(n
     assert inventory.unasked == {}
 
 
-async def test_a_gpu_that_stays_silent_is_asked_more_and_more_seldom(node, monkeypatch):
-    monkeypatch.setattr(modes, "UNANSWERED_SECONDS", 0.001)
-    monkeypatch.setattr(modes, "LONGEST_SECONDS", 3600.0)
+async def test_a_gpu_that_stays_silent_is_asked_more_and_more_seldom():
+    node = Node(unanswered=0.001, longest=3600.0)
     node.failing.add(SECOND)
     async with observing(node):
         await node.until(lambda one: SECOND in one.unasked)
@@ -235,8 +239,8 @@ async def test_a_gpu_without_its_driver_has_no_modes(node):
     assert back.modes[FIRST].mig is False
 
 
-async def test_now_and_then_every_gpu_is_asked_whatever_files_show(node):
-    node.observer._rescan_seconds = 0.01
+async def test_now_and_then_every_gpu_is_asked_whatever_files_show():
+    node = Node(rescan_seconds=0.01)
     async with observing(node):
         await node.until(lambda _: True)
         node.host.call((NVIDIA_SMI, "vgpu", "-i", str(FIRST), "-shm", "1"))

@@ -9,7 +9,6 @@ import pytest
 
 from laneway.controllers.gpu_locks import GpuLocks
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
-from laneway.controllers.observing import silent
 from laneway.controllers.observing.observer import Observer
 from laneway.controllers.observing.silent import SilentChanges
 from laneway.core.inventory import VgpuFunction
@@ -23,7 +22,7 @@ from laneway.sim.spec import build, parse_spec
 class Node:
     """A simulated host that counts reads and can keep those of one path waiting."""
 
-    def __init__(self, spec: str) -> None:
+    def __init__(self, spec: str, **seconds: float) -> None:
         self.host = build(parse_spec(spec), "node1")
         self.reads: list[str] = []
         self.odd: dict[str, bytes] = {}
@@ -32,7 +31,7 @@ class Node:
         self.locks = GpuLocks()
         hardware = Hardware(self, self.host, None)  # type: ignore[arg-type]
         self.observer = Observer(hardware, self.locks, AgentMetrics(MetricFamilies(), "node1"))
-        self.silent = SilentChanges(self, self.observer, self.locks)  # type: ignore[arg-type]
+        self.silent = SilentChanges(self, self.observer, self.locks, **seconds)  # type: ignore[arg-type]
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.host, name)
@@ -45,9 +44,9 @@ class Node:
 
     async def wanted(self) -> bool:
         """Whether a look finds that a scan is wanted."""
-        self.observer._wanted.clear()
+        self.observer.wanted.clear()
         await self.silent.look()
-        return self.observer._wanted.is_set()
+        return self.observer.wanted.is_set()
 
     async def vgpus(self) -> tuple[VgpuFunction, ...]:
         return (await self.observer.rescan()).vgpus
@@ -158,11 +157,8 @@ async def test_what_a_scan_does_not_explain_is_not_scanned_for_again() -> None:
     assert not await node.wanted()
 
 
-async def test_what_was_gone_while_the_scan_ran_and_is_back_is_scanned_for_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(silent, "UNEXPLAINED_SECONDS", 0.0)
-    node = Node("l40s")
+async def test_what_was_gone_while_the_scan_ran_and_is_back_is_scanned_for_again() -> None:
+    node = Node("l40s", unexplained=0.0)
     first, *_ = await node.vgpus()
     node.host.write(current(first), first.creatable[0].id)
     made = await node.wanted()
@@ -175,11 +171,8 @@ async def test_what_was_gone_while_the_scan_ran_and_is_back_is_scanned_for_again
     assert await node.wanted()
 
 
-async def test_what_no_scan_explains_is_scanned_for_more_and_more_seldom(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(silent, "UNEXPLAINED_SECONDS", 0.001)
-    node = Node("l40s")
+async def test_what_no_scan_explains_is_scanned_for_more_and_more_seldom() -> None:
+    node = Node("l40s", unexplained=0.001)
     first, *_ = await node.vgpus()
     node.odd[current(first)] = b"7777\n"
 
@@ -191,12 +184,8 @@ async def test_what_no_scan_explains_is_scanned_for_more_and_more_seldom(
     assert scans == 8
 
 
-async def test_a_driver_that_does_not_answer_holds_up_neither_the_agent_nor_other_cards(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(silent, "PATIENCE_SECONDS", 0.1)
-    monkeypatch.setattr(silent, "PAUSE_SECONDS", 0.01)
-    node = Node("l40s")
+async def test_a_driver_that_does_not_answer_holds_up_neither_the_agent_nor_other_cards() -> None:
+    node = Node("l40s", patience=0.1, pause=0.01)
     first, *_, last = await node.vgpus()
     node.waits = current(first)
 
@@ -206,10 +195,10 @@ async def test_a_driver_that_does_not_answer_holds_up_neither_the_agent_nor_othe
     await node.silent.look()  # does not wait for the first card again
     node.open.set()
     node.host.write(current(first), first.creatable[0].id)
-    node.observer._wanted.clear()
+    node.observer.wanted.clear()
     task = asyncio.create_task(node.silent.run())
     async with asyncio.timeout(20):
-        await node.observer._wanted.wait()  # the first card is looked at again
+        await node.observer.wanted.wait()  # the first card is looked at again
     task.cancel()
 
     assert seen_elsewhere
