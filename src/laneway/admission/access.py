@@ -77,7 +77,7 @@ class AccessReviews:
         for access, answer in zip(asked, answers, strict=True):
             if isinstance(answer, KubeError):
                 self._metrics.not_asked()
-                who = (access.whose or requester).username
+                who = (access.subject or requester).username
                 log.warning("whether %s may %s: %s", who, _words(access), answer)
                 warnings.append(
                     f"Whether {quoted(who)} may {_words(access)} could not be checked, so it "
@@ -90,7 +90,7 @@ class AccessReviews:
         return Rights(frozenset(granted), tuple(warnings))
 
     async def _has(self, asking: Requester, access: Access) -> bool:
-        requester = access.whose or asking
+        requester = access.subject or asking
         key = _key(requester, access)
         kept = self._kept.get(key)
         if kept is not None and self._clock() < kept.until:
@@ -146,8 +146,8 @@ def _key(requester: Requester, access: Access) -> _Key:
 
 
 def _order(access: Access) -> tuple[str, ...]:
-    whose = "" if access.whose is None else access.whose.username
-    return access.verb, access.resource, access.name, whose
+    subject = "" if access.subject is None else access.subject.username
+    return access.verb, access.resource, access.name, subject
 
 
 def _words(access: Access) -> str:

@@ -59,5 +59,5 @@ class Access:
     verb: str
     resource: str
     name: str
-    whose: Requester | None = None
+    subject: Requester | None = None
     """None: of the requester."""

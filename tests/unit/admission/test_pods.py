@@ -51,7 +51,7 @@ class Rights:
 
     async def granted(self, requester: Any, accesses: Any) -> Any:
         def has(access: Any) -> bool:
-            one = access.whose or requester
+            one = access.subject or requester
             return any((who, access.name) in self.given for who in (one.username, *one.groups))
 
         return _Rights(frozenset(filter(has, accesses)))

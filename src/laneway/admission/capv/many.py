@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from laneway.admission.capv.known import SET
 from laneway.admission.capv.rules import findings, impossible
-from laneway.admission.capv.supply import Whose, of_machines
+from laneway.admission.capv.supply import Scope, of_machines
 from laneway.admission.capv.zones import Anywhere, Zones, of_control_plane
 from laneway.admission.verdict import ALLOWED, Verdict
 from laneway.admission.world import World
@@ -105,8 +105,8 @@ def judge(old: Many | None, new: Many, which: Name, world: World) -> Verdict:
     )
     if not requested.devices:
         return ALLOWED
-    whose = Whose(which.namespace, new.cluster, machine.server)
-    supply = _supply(world, whose, new.zone, machine.datacenter)
+    scope = Scope(which.namespace, new.cluster, machine.server)
+    supply = _supply(world, scope, new.zone, machine.datacenter)
     if supply is None:
         return ALLOWED
     if not supply.known:
@@ -137,10 +137,10 @@ def _is_ours(ref: Reference) -> bool:
     return ref.kind == TEMPLATE and ref.api_group == GROUP
 
 
-def _supply(world: World, whose: Whose, zone: str | None, datacenter: str) -> Anywhere | None:
+def _supply(world: World, scope: Scope, zone: str | None, datacenter: str) -> Anywhere | None:
     if zone is None:
-        return of_control_plane(world, whose, datacenter)
-    return of_machines(world, whose, zone, datacenter)
+        return of_control_plane(world, scope, datacenter)
+    return of_machines(world, scope, zone, datacenter)
 
 
 def _own(world: World, which: Name) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import msgspec
 
 from laneway.admission.capv.objects import MACHINES, TEMPLATES, VMS, Where, Written
-from laneway.admission.capv.supply import Whose, of_template
+from laneway.admission.capv.supply import Scope, of_template
 from laneway.admission.request import Operation, Request
 from laneway.admission.verdict import ALLOWED, Granted, Rules, Verdict
 from laneway.admission.world import World
@@ -113,12 +113,12 @@ def _looked_up(where: Where, request: Request[Written], new: Written, world: Wor
     if not requested.devices:
         return ALLOWED
     server = spec.get("server")
-    whose = Whose(
+    scope = Scope(
         request.namespace,
         meta.labels.get(LABEL_CLUSTER, ""),
         server if isinstance(server, str) else "",
     )
-    supply = of_template(world, whose)
+    supply = of_template(world, scope)
     if supply is None:
         return ALLOWED
     if not supply.known:

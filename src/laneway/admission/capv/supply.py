@@ -30,7 +30,7 @@ from laneway.kube.capv import VSphereCluster
 from laneway.kube.clusterapi import LABEL_CLUSTER
 
 
-class Whose(NamedTuple):
+class Scope(NamedTuple):
     """Whose machines it is about."""
 
     namespace: str
@@ -121,24 +121,24 @@ def _without(site: Site, machines: Collection[str]) -> Site:
     return Site(hosts, [one for one in site.reservations if one.machine not in machines])
 
 
-def of_template(world: World, whose: Whose) -> Supply | None:
+def of_template(world: World, scope: Scope) -> Supply | None:
     """What a template's machines can have, in whichever failure domain they will be.
 
     None where Laneway follows no vCenter at all.
     """
-    own = _server(world, whose)
+    own = _server(world, scope)
     zones = (zone.spec.server for zone in world.vsphere_zones)
     servers = {server_of(one) for one in (own, *zones) if one} if own else set()
     return _supply(world, servers, ANYWHERE)
 
 
-def of_machines(world: World, whose: Whose, zone: str, datacenter: str) -> Supply | None:
+def of_machines(world: World, scope: Scope, zone: str, datacenter: str) -> Supply | None:
     """What machines of one failure domain can have; `zone` is empty where they are in none.
 
     None where Laneway follows no vCenter at all, or does not know the failure domain.
     """
     if not zone:
-        own = _server(world, whose)
+        own = _server(world, scope)
         return _supply(world, {server_of(own)} if own else (), Domain(datacenter=datacenter))
     found = world.vsphere_zones.get(zone)
     if found is None:
@@ -152,20 +152,20 @@ def of_machines(world: World, whose: Whose, zone: str, datacenter: str) -> Suppl
     return _supply(world, {server_of(found.spec.server)} if found.spec.server else (), domain)
 
 
-def cluster_of(world: World, whose: Whose) -> VSphereCluster | None:
+def cluster_of(world: World, scope: Scope) -> VSphereCluster | None:
     """The machines' cluster, as far as it is known."""
-    for one in world.vsphere_clusters if whose.cluster else ():
+    for one in world.vsphere_clusters if scope.cluster else ():
         meta = one.metadata
         names = (meta.labels.get(LABEL_CLUSTER), meta.name)
-        if meta.namespace == whose.namespace and whose.cluster in names and one.spec.server:
+        if meta.namespace == scope.namespace and scope.cluster in names and one.spec.server:
             return one
     return None
 
 
-def _server(world: World, whose: Whose) -> str:
+def _server(world: World, scope: Scope) -> str:
     """The machines' own, or their cluster's; empty where neither says it."""
-    found = None if whose.server else cluster_of(world, whose)
-    return whose.server if found is None else found.spec.server
+    found = None if scope.server else cluster_of(world, scope)
+    return scope.server if found is None else found.spec.server
 
 
 def _supply(world: World, servers: Iterable[str], domain: Domain) -> Supply | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import NamedTuple, TypeAlias
 
-from laneway.admission.capv.supply import Supply, Whose, cluster_of, of_machines, of_template
+from laneway.admission.capv.supply import Scope, Supply, cluster_of, of_machines, of_template
 from laneway.admission.world import World
 from laneway.core.refusals import Refusal
 from laneway.core.refusals.vsphere import is_terminal
@@ -100,25 +100,25 @@ class Zones(NamedTuple):
 Anywhere: TypeAlias = Supply | Zones
 
 
-def of_control_plane(world: World, whose: Whose, datacenter: str) -> Anywhere | None:
+def of_control_plane(world: World, scope: Scope, datacenter: str) -> Anywhere | None:
     """What a control plane's machines can have.
 
     None where Laneway follows no vCenter at all, or does not know one of the failure domains.
     """
-    cluster = cluster_of(world, whose)
+    cluster = cluster_of(world, scope)
     names = [
         one.name
         for one in (() if cluster is None else cluster.status.failure_domains)
         if one.control_plane
     ]
     if names:
-        each = ((name, of_machines(world, whose, name, "")) for name in sorted(names))
+        each = ((name, of_machines(world, scope, name, "")) for name in sorted(names))
         zones = tuple(Zone(name, supply) for name, supply in each if supply is not None)
         return Zones(zones) if len(zones) == len(names) else None
     has_none = cluster is not None and cluster.spec.failure_domain_selector is None
     if has_none or not len(world.vsphere_zones):
-        return of_machines(world, whose, "", datacenter)
-    found = of_template(world, whose)
+        return of_machines(world, scope, "", datacenter)
+    found = of_template(world, scope)
     if found is None or len(found.sites) < 2:
         return found
     apart = (Zone("", found._replace(sites=(site,))) for site in found.sites)

@@ -136,7 +136,7 @@ def _leaving(
     goes = _goes(steps)
     stays = {address: name for address, name in found.carried.items() if address not in goes}
     open_ = desired.wanted - Counter(stays.values())
-    anew = _restarts(desired, steps, found, objects)
+    again = _restarts(desired, steps, found, objects)
     pending: Counter[str] = Counter()
     leaving: list[tuple[str, str | None]] = []
     for one in objects.vgpus:
@@ -144,7 +144,7 @@ def _leaving(
             if one.asks != stays[one.address]:
                 leaving.append((one.name, stays[one.address]))
         elif one.asks is not None:
-            if one.address in goes or anew or pending[one.asks] >= open_[one.asks]:
+            if one.address in goes or again or pending[one.asks] >= open_[one.asks]:
                 leaving.append((one.name, None))
             else:
                 pending[one.asks] += 1

@@ -37,14 +37,14 @@ _PATHS = {
 class Entity(NamedTuple):
     """An object of the inventory."""
 
-    thing: Any
+    obj: Any
     name: str
     parent: str
     props: Properties
 
     @property
     def ref(self) -> str:
-        return ref_of(self.thing)
+        return ref_of(self.obj)
 
 
 class Names:
@@ -98,7 +98,7 @@ class Names:
     def above(self, one: Entity, kind: Any) -> Entity | None:
         """The nearest object of a kind that this one is below of."""
         while (one_above := self._entities.get(one.parent)) is not None:
-            if isinstance(one_above.thing, kind):
+            if isinstance(one_above.obj, kind):
                 return one_above
             one = one_above
         return None
@@ -107,7 +107,7 @@ class Names:
         return [
             one
             for one in self._entities.values()
-            if isinstance(one.thing, kind)
+            if isinstance(one.obj, kind)
             and (not under or any(each.ref == under for each in self._chain(one)))
         ]
 

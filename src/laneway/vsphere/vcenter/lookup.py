@@ -67,10 +67,10 @@ class Places:
         return Target(
             folder=bound(_folder(names, center, place.folder), stub),
             pool=bound(_pool(names, place, host, under), stub),
-            datastore=bound(datastore.thing, stub) if datastore else None,
-            host=bound(host.thing, stub) if host else None,
+            datastore=bound(datastore.obj, stub) if datastore else None,
+            host=bound(host.obj, stub) if host else None,
             networks=tuple(
-                bound(names.find(vim.Network, each, called="network", under=under).thing, stub)
+                bound(names.find(vim.Network, each, called="network", under=under).obj, stub)
                 for each in networks
             ),
         )
@@ -83,7 +83,7 @@ class Places:
     def cluster(self, content: Any, stub: Stub, desired: str) -> Any:
         """By reference, name or path."""
         names = self.names(content, stub)
-        return bound(names.find(vim.ClusterComputeResource, desired, called="cluster").thing, stub)
+        return bound(names.find(vim.ClusterComputeResource, desired, called="cluster").obj, stub)
 
     def cluster_of_pool(self, content: Any, stub: Stub, place: Place) -> str:
         """The ref of the compute resource that the desired resource pool is of."""
@@ -120,7 +120,7 @@ class Places:
             found = search.FindByInventoryPath(path)
             if isinstance(found, vim.VirtualMachine):
                 return found
-        container = center.thing if center else content.rootFolder
+        container = center.obj if center else content.rootFolder
         there = read_view(content, stub, container, {vim.VirtualMachine: ["name"]})
         called = {ref: props.get("name", "") for ref, props in there.items()}
         fitting = [ref for ref, name in called.items() if same(desired, name)]
@@ -152,7 +152,7 @@ def _datacenter(names: Names, desired: str) -> Entity | None:
 def _folder(names: Names, center: Entity | None, desired: str) -> Any:
     if desired:
         under = center.ref if center else ""
-        return names.find(vim.Folder, desired, called="folder", under=under).thing
+        return names.find(vim.Folder, desired, called="folder", under=under).obj
     if center is None:
         center = names.only(vim.Datacenter, called="datacenter")
     return center.props["vmFolder"]
@@ -163,7 +163,7 @@ def _pool(names: Names, place: Place, host: Entity | None, under: str) -> Any:
         cluster = names.find(vim.ComputeResource, place.cluster, called="cluster", under=under)
         under = cluster.ref
     if place.resource_pool:
-        return named_pool(names, place.resource_pool, under).thing
+        return named_pool(names, place.resource_pool, under).obj
     if host is not None:
         return _root_pool(names, host)
     if not place.cluster:

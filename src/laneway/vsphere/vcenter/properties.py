@@ -18,14 +18,14 @@ Collector = vmodl.query.PropertyCollector
 PAGE = 500
 
 
-def ref_of(thing: Any) -> str:
+def ref_of(ref: Any) -> str:
     """`vm-42`; empty for none."""
-    return str(getattr(thing, "_moId", "") or "")
+    return str(getattr(ref, "_moId", "") or "")
 
 
-def bound(thing: Any, stub: Stub) -> Any:
+def bound(ref: Any, stub: Stub) -> Any:
     """The same object, to be asked over this thread's connection."""
-    return type(thing)(thing._moId, stub)  # noqa: SLF001 - how pyVmomi names a reference
+    return type(ref)(ref._moId, stub)  # noqa: SLF001 - how pyVmomi names a reference
 
 
 def collector(content: Any, stub: Stub) -> Any:
@@ -48,11 +48,11 @@ def read(
     content: Any, stub: Stub, refs: Iterable[Any], paths: Mapping[Any, Sequence[str]]
 ) -> dict[str, Properties]:
     """Properties of objects by ref. Objects that are no more are left out."""
-    left = {ref_of(thing): thing for thing in refs}
+    left = {ref_of(ref): ref for ref in refs}
     while left:
-        things = [Collector.ObjectSpec(obj=thing, skip=False) for thing in left.values()]
+        specs = [Collector.ObjectSpec(obj=ref, skip=False) for ref in left.values()]
         try:
-            return retrieve(content, stub, things, paths)
+            return retrieve(content, stub, specs, paths)
         except vmodl.fault.ManagedObjectNotFound as error:
             if left.pop(ref_of(error.obj), None) is None:
                 raise
@@ -72,11 +72,11 @@ def read_view(
 
 
 def retrieve(
-    content: Any, stub: Stub, things: list[Any], paths: Mapping[Any, Sequence[str]]
+    content: Any, stub: Stub, objects: list[Any], paths: Mapping[Any, Sequence[str]]
 ) -> dict[str, Properties]:
     """Page by page. Each object's properties hold the object itself under the empty name."""
     spec = Collector.FilterSpec(
-        objectSet=things, propSet=[properties(kind, some) for kind, some in paths.items()]
+        objectSet=objects, propSet=[properties(kind, some) for kind, some in paths.items()]
     )
     request = collector(content, stub)
     page = request.RetrievePropertiesEx(

@@ -220,7 +220,7 @@ def test_the_rights_are_those_of_the_noted_users_with_their_groups(cluster: Any)
     assert cluster.judge(instance(cluster, gpu, owner=OWNED), user=CONTROLLER).allowed
     (asked,) = cluster.asked
     assert (asked.verb, asked.name) == ("use", gpu)
-    assert (asked.whose.username, asked.whose.groups) == ("alice", ("team",))
+    assert (asked.subject.username, asked.subject.groups) == ("alice", ("team",))
 
 
 def test_the_instance_of_a_vm_that_was_not_judged_has_no_requesters(cluster: Any) -> None:
