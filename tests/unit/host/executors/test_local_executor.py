@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -212,6 +213,30 @@ async def test_what_a_program_has_started_and_the_kernel_does_not_end_is_reporte
     with pytest.raises(TimeoutError, match="cannot be stopped, as it waits in the kernel"):
         await runner(path, grace=0.05).run([path], 0.5)
     let_go(fifo)
+
+
+async def test_what_has_ended_and_is_reaped_by_nobody_is_not_waited_for(
+    program: Program,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    until: Callable[..., Awaitable[None]],
+) -> None:
+    pid, helper = tmp_path / "pid", tmp_path / "helper.py"
+    helper.write_text(
+        "import os, time\n"
+        "os.fork() or os._exit(0)\n"  # stays in the program's group
+        f"os.setsid()\nos.symlink(str(os.getpid()), '{pid}')\ntime.sleep(60)\n"
+    )
+    path = program(f"{sys.executable} {helper} &\nexec sleep 60")
+    task = asyncio.create_task(runner(path, grace=0.5).run([path], 60))
+    await until(pid.is_symlink)
+
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    os.kill(int(pid.readlink().name), signal.SIGKILL)
+    assert "left behind" not in caplog.text
 
 
 async def test_output_is_bounded_and_says_so(program: Program) -> None:
