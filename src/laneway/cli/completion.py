@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from laneway.kube.client import Client
 
 _SECONDS = 1.5
@@ -152,6 +154,20 @@ def _titles(gpu: dict[str, Any]) -> tuple[str, ...]:
     return f"{node}/{address}", f"{node}/{short}", gpu["metadata"]["name"]
 
 
+def hosts(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """What can be simulated: a model, or else a path for the shell to complete."""
+    from click.shell_completion import CompletionItem  # noqa: PLC0415 - needed here only
+
+    from laneway.sim.models import ABOUT  # noqa: PLC0415 - slow to import
+
+    models = [
+        CompletionItem(name, help=about)
+        for name, about in ABOUT.items()
+        if name.startswith(incomplete)
+    ]
+    return models or [CompletionItem(incomplete, type="file")]
+
+
 nodes = _live(lambda client: _named(client, "/api/v1/nodes"))
 namespaces = _live(lambda client: _named(client, "/api/v1/namespaces"))
 gpus = _live(_gpu_titles)
@@ -179,36 +195,6 @@ def objects(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
     return _live(names)(ctx, param, incomplete)
 
 
-_BASH = r"""# bash completion of laneway. Load it with: source <(laneway completion bash)
-_laneway_completion() {
-    local line="${COMP_LINE:0:COMP_POINT}" words=() current prefix="" entry kind value
-    read -ra words <<< "$line"
-    [[ $line == *[[:space:]] ]] && words+=("")
-    current="${words[${#words[@]}-1]}"
-    # Bash ends words at colons, which addresses of devices have.
-    if [[ $current == *:* && $COMP_WORDBREAKS == *:* ]]; then
-        prefix="${current%"${current##*:}"}"
-    fi
-    COMPREPLY=()
-    while IFS= read -r entry; do
-        kind="${entry%%,*}"
-        value="${entry#*,}"
-        case "$kind" in
-            dir) compopt -o dirnames 2> /dev/null ;;
-            file) compopt -o default 2> /dev/null ;;
-            plain)
-                COMPREPLY+=("${value#"$prefix"}")
-                [[ $value == */ ]] && compopt -o nospace 2> /dev/null
-                ;;
-        esac
-    done < <(COMP_WORDS="$line" COMP_CWORD=$((${#words[@]} - 1)) _LANEWAY_COMPLETE=bash_complete \
-        "${words[0]}" 2> /dev/null)
-    return 0
-}
-complete -o nosort -F _laneway_completion laneway
-"""
-
-
 @click.command(
     "completion",
     epilog="""\b
@@ -225,12 +211,6 @@ def command(shell: str) -> None:
     The script completes commands, options, and the names of nodes, GPUs, profiles and objects of
     the cluster. While the cluster cannot be reached, it completes commands and options only.
     """
-    if shell == "bash":
-        click.echo(_BASH, nl=False)
-        return
-    from click.shell_completion import ShellComplete, get_completion_class  # noqa: PLC0415 - needed here only
+    from laneway.cli.completion_scripts import SCRIPTS  # noqa: PLC0415 - needed here only
 
-    completion = get_completion_class(shell) or ShellComplete
-    root = click.get_current_context().find_root()
-    source = completion(root.command, {}, "laneway", "_LANEWAY_COMPLETE").source()
-    click.echo(source, nl=False)
+    click.echo(SCRIPTS[shell], nl=False)

@@ -12,6 +12,8 @@ from typing import Any
 
 import click
 
+from laneway.cli import completion
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 MODELS = "a2, a2-vfio, l40s, a100, hgx-h100, plain, rtx-pro-6000, workstation"
@@ -29,6 +31,7 @@ OUTPUTS = ("json", "yaml", "wide", "name")
 simulate_option = click.option(
     "--simulate",
     metavar="SPEC",
+    shell_complete=completion.hosts,
     help=f"Read a simulated host instead: a model ({MODELS}) or the path of a dump.",
 )
 

@@ -6,6 +6,7 @@ import os
 
 import click
 
+from laneway.cli import completion
 from laneway.cli.cluster_options import ClusterChoice, role_options
 from laneway.cli.commands.options import (
     KUBELET_FOLDER,
@@ -48,6 +49,7 @@ Example: this host and a simulated server with an NVIDIA A2.
 @click.option(
     "--simulate",
     multiple=True,
+    shell_complete=completion.hosts,
     metavar="SPEC",
     help=f"Add simulated hosts: MODEL[:COUNT] ({MODELS}), or the path of a dump from 'laneway "
     "capture' or umockdev-record. Pods and VMs of KubeVirt run on them. Repeat the option for "
