@@ -300,7 +300,7 @@ HOOKS = named(
     "laneway-mutator",
     webhooks=[
         {
-            "name": "machines.laneway.harvesterhci.io",
+            "name": "vms.laneway.harvesterhci.io",
             "rules": [{"resources": ["virtualmachines"]}],
             "failurePolicy": "Ignore",
             "clientConfig": {"service": {"name": "laneway-webhook"}},
