@@ -9,10 +9,11 @@ import msgspec
 
 from laneway.cli.errors import one_line
 from laneway.cli.output import View, show, table_view
-from laneway.cli.overview import COLUMNS, overview
+from laneway.cli.overview import COLUMNS, Users, overview
 from laneway.cli.source import host_of
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
+from laneway.host.holders import read_holders, usb_holders, visibility_error
 from laneway.host.port import Host
 from laneway.host.scan import scan
 
@@ -25,7 +26,7 @@ def show_devices(
     if watch:
         _follow(host, output, everything=everything)
     inventory = scan(host)
-    show(view(inventory, everything=everything), output)
+    show(view(inventory, _users(host, inventory, output), everything=everything), output)
     for error in inventory.errors:
         click.echo(one_line(f"laneway: {error.device}: {error.message}"), err=True)
 
@@ -36,11 +37,13 @@ def _follow(host: Host, output: str | None, *, everything: bool) -> None:
 
     from laneway.cli import interrupts, live  # noqa: PLC0415 - as above
 
+    def look() -> View:
+        inventory = scan(host)
+        return view(inventory, _users(host, inventory, output), everything=everything)
+
     async def work() -> None:
         async with host.uevents() as events:
-            await live.follow_events(
-                events, lambda: view(scan(host), everything=everything), output
-            )
+            await live.follow_events(events, look, output)
 
     try:
         asyncio.run(interrupts.interruptible(work()))
@@ -48,11 +51,22 @@ def _follow(host: Host, output: str | None, *, everything: bool) -> None:
         raise click.Abort from None
 
 
-def view(inventory: Inventory, *, everything: bool) -> View:
+def _users(host: Host, inventory: Inventory, output: str | None) -> Users:
+    """Who uses the devices, where it is shown: it means looking through all processes."""
+    if output != "wide":
+        return {}
+    if error := visibility_error(host):
+        click.echo(one_line(f"laneway: warning: USED BY may miss processes: {error}"), err=True)
+    functions = read_holders(host, [one.address for one in inventory.functions])
+    usb = usb_holders(host, [one.port for one in inventory.usb])
+    return {str(device): users for device, users in (*functions.items(), *usb.items())}
+
+
+def view(inventory: Inventory, users: Users, *, everything: bool) -> View:
     """The devices in all forms."""
     return table_view(
         COLUMNS,
-        overview(inventory, everything=everything),
+        overview(inventory, users, everything=everything),
         document=plain(inventory),
         names=[str(function.address) for function in inventory.functions]
         + [device.port for device in inventory.usb],

@@ -8,7 +8,7 @@ configured vGPU is always listed.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -29,6 +29,7 @@ from laneway.core.passthrough.usability import (
 )
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.phrases import short_name
+from laneway.core.situation import Holder
 
 COLUMNS = (
     Column("ADDRESS"),
@@ -38,16 +39,22 @@ COLUMNS = (
     Column("IOMMU"),
     Column("NUMA", spare=True),
     Column("RESOURCE", wide=True),
+    Column("USED BY", wide=True),
     Column("CAN BE GIVEN TO A VM"),
 )
+
+Users = Mapping[str, tuple[Holder, ...]]
+"""Who uses devices now, by address or USB port."""
 
 _MEMBERS_NAMED = 2
 _VGPU_KINDS = (ReasonKind.VGPU_CONFIGURED, ReasonKind.VGPU_FUNCTION)
 
 
-def overview(inventory: Inventory, *, everything: bool = False) -> list[Section]:
+def overview(
+    inventory: Inventory, users: Users | None = None, *, everything: bool = False
+) -> list[Section]:
     """The sections that have rows; `everything` adds the machine's own parts and every VF."""
-    view = _View(inventory, everything=everything)
+    view = _View(inventory, users or {}, everything=everything)
     gpus, nics, others, parts = [], [], [], []
     for function in inventory.functions:
         if function.physfn in view.functions:
@@ -89,8 +96,9 @@ def _is_accelerator(function: PciFunction) -> bool:
 class _View:
     """The inventory by address, and what was judged, once for all rows."""
 
-    def __init__(self, inventory: Inventory, *, everything: bool) -> None:
+    def __init__(self, inventory: Inventory, users: Users, *, everything: bool) -> None:
         self.inventory = inventory
+        self.users = users
         self.everything = everything
         self.functions = {function.address: function for function in inventory.functions}
         self.verdicts = judge_all(inventory)
@@ -140,9 +148,14 @@ class _View:
             self._group(function),
             "" if function.numa_node is None else str(function.numa_node),
             names.resource_name_of(function),
+            self._users(str(function.address)),
             verdict(self.verdicts[function.address]),
         )
         return Row(cells, notes, child)
+
+    def _users(self, device: str) -> str:
+        """The processes; what the kernel itself uses is critical to the node, and told so."""
+        return "; ".join(one.text for one in self.users.get(device, ()) if one.kind == "process")
 
     def _device(self, function: PciFunction) -> str:
         interfaces = self.interfaces[function.address]
@@ -190,7 +203,8 @@ class _View:
             description = labels.usb(device)
             answer = verdict(judge_usb(device, self.inventory))
             ids = f"{device.vendor}:{device.product}"
-            yield Row((device.port, ids, description, "", "", "", "", answer))
+            users = self._users(device.port)
+            yield Row((device.port, ids, description, "", "", "", "", users, answer))
 
 
 def verdict(reasons: list[Reason]) -> str:

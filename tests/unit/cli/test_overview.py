@@ -13,6 +13,7 @@ from laneway.core.inventory import (
     VgpuType,
 )
 from laneway.core.pci import PciAddress, PciFunction
+from laneway.core.situation import Holder
 
 GPU = PciAddress.parse("0000:08:00.0")
 NIC = PciAddress.parse("0000:17:00.0")
@@ -61,6 +62,17 @@ def cell(row: Row, title: str) -> str:
 def rows(inventory: Inventory, **options: Any) -> dict[str, Row]:
     sections = overview(inventory, **options)
     return {row.cells[0]: row for section in sections for row in section.rows}
+
+
+def test_a_device_is_shown_with_the_processes_that_have_it() -> None:
+    users = {
+        "0000:08:00.0": (
+            Holder("process", "process 7 (qemu) has /dev/vfio/8 open", 7),
+            Holder("mount", "it holds the root file system"),
+        )
+    }
+    [section] = overview(Inventory(functions=(function(GPU),)), users)
+    assert cell(section.rows[0], "USED BY") == "process 7 (qemu) has /dev/vfio/8 open"
 
 
 def test_gpu_counts_its_vgpus_and_lists_only_the_configured_ones() -> None:

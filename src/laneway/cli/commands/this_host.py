@@ -25,8 +25,8 @@ def devices(*, simulate: str | None, output: str | None, watch: bool, everything
     """Show the devices of this host, and which of them VMs can use.
 
     The list begins with GPUs and their vGPUs. Network cards with SR-IOV, other devices and USB
-    devices follow. Some details need root. The command reports on standard error what it could not
-    read.
+    devices follow. With -o wide it also shows the processes that have them open. Some details need
+    root. The command reports on standard error what it could not read.
     """
     from laneway.cli import devices as shown
 
