@@ -334,5 +334,5 @@ class Simulator:
         interface of the guest; an empty one is that of the VM's own card. Guests that are on and
         have no address yet tell what is said here, too.
         """
-        told = [{"mac": mac, "addresses": [*those]} for mac, those in (others or {}).items()]
-        self._call("guests", addresses=addresses, ms=delay, shutdown=shutdown, others=told)
+        reported = [{"mac": mac, "addresses": [*those]} for mac, those in (others or {}).items()]
+        self._call("guests", addresses=addresses, ms=delay, shutdown=shutdown, others=reported)

@@ -133,7 +133,7 @@ def control_plane(name: str, replicas: int, of: str) -> dict[str, Any]:
 
 async def knows_a_host(admin: Kubectl, name: str, boards: int) -> None:
     """As the manager would tell of it."""
-    told = [
+    reported = [
         {
             "id": f"0000:{at:02x}:00.0",
             "name": "Tesla T4",
@@ -165,7 +165,7 @@ async def knows_a_host(admin: Kubectl, name: str, boards: int) -> None:
         "cluster": "C0",
         "connected": True,
         "sharedDirect": True,
-        "boards": told,
+        "boards": reported,
     }
     merge = json.dumps({"status": status})
     await admin.ok(

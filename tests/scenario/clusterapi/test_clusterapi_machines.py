@@ -31,13 +31,13 @@ T4 = {"vendorId": 4318, "deviceId": 7864, "customLabel": "blue"}
 GPU = "nvidia.com/gpu"
 
 
-def told(one: Plain, kind: str) -> dict[str, Any]:
+def reported(one: Plain, kind: str) -> dict[str, Any]:
     """A condition."""
     return next((c for c in one.status.get("conditions", ()) if c["type"] == kind), {})
 
 
 def ready(one: Plain) -> bool:
-    return told(one, "Ready").get("status") == "True"
+    return reported(one, "Ready").get("status") == "True"
 
 
 @pytest.mark.slow
@@ -46,7 +46,7 @@ async def test_a_cluster_waits_for_its_infrastructure(world: Any) -> None:
     await world.make(TEMPLATES, template("t4", T4))
     await world.make(DEPLOYMENTS, deployment("gpu", "t4"))
     waits = await world.clusters.first(lambda one: one.status.get("phase") == "Provisioning")
-    assert "VSphereCluster c1" in told(waits, "InfrastructureReady")["message"]
+    assert "VSphereCluster c1" in reported(waits, "InfrastructureReady")["message"]
 
     await world.make(VSPHERE_CLUSTERS, vsphere_cluster())
     infra = await world.infra_clusters.first(lambda one: one.metadata.owner_references)
@@ -103,7 +103,7 @@ async def test_a_machine_that_is_on_becomes_a_node_with_its_gpus(world: Any) -> 
 
     await world.provider.lost(infra, "PCI device 10de:1eb8 is missing")
     machine = await world.machines.first(lambda one: not ready(one))
-    assert "10de:1eb8 is missing" in told(machine, "Ready")["message"]
+    assert "10de:1eb8 is missing" in reported(machine, "Ready")["message"]
     await world.nodes.first(lambda one: one.status["allocatable"][GPU] == "0")
 
 
@@ -157,9 +157,9 @@ async def test_a_template_that_is_not_there_is_reported_and_waited_for(world: An
     await world.a_cluster()
     await world.make(DEPLOYMENTS, deployment("gpu", "t4"))
     machine = await world.machines.first(
-        lambda one: told(one, "InfrastructureReady").get("message")
+        lambda one: reported(one, "InfrastructureReady").get("message")
     )
-    assert "VSphereMachineTemplate t4" in told(machine, "InfrastructureReady")["message"]
+    assert "VSphereMachineTemplate t4" in reported(machine, "InfrastructureReady")["message"]
 
     await world.make(TEMPLATES, template("t4", T4))
     await world.machines_of(1)

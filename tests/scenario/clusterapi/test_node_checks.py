@@ -215,8 +215,8 @@ async def test_a_workload_cluster_that_means_harm_is_reported_and_does_none(
             await world.provider.powered_on(machine, gpus=2)
             found = await world.infra.first(said(reason="WorkloadClusterUnreachable"))
             assert said(message=words)(found)
-            [told] = [one for one in found.status["conditions"] if one["type"] == CONDITION]
-            assert told["message"].isprintable(), "a terminal would obey it"
+            [reported] = [one for one in found.status["conditions"] if one["type"] == CONDITION]
+            assert reported["message"].isprintable(), "a terminal would obey it"
             await world.client.patch(SECRETS, "c1-kubeconfig", {"data": secret.data}, NAMESPACE)
             await world.infra.first(said(status="True"))
     finally:

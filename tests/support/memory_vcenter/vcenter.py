@@ -306,14 +306,14 @@ class MemoryVCenter:
 
     def _tell_address(self, vm: Vm, address: str) -> None:
         own, own_address = [address] if address else [], bool(address)
-        told: list[tuple[str, tuple[str, ...]]] = []
+        reported: list[tuple[str, tuple[str, ...]]] = []
         for mac, others in self._others.items():
             if mac:
-                told.append((mac, tuple(others)))
+                reported.append((mac, tuple(others)))
             else:
                 own += others
             address = address or next(iter(others), "")
-        vm.told = (*told, (vm.macs[0] if vm.macs else "", tuple(own)))
+        vm.reported = (*reported, (vm.macs[0] if vm.macs else "", tuple(own)))
         vm.main, vm.has_address = address, vm.has_address or own_address
         self.tell()
 

@@ -50,7 +50,7 @@ class Vm:
     extra: dict[str, str] = field(default_factory=dict)
     devices: tuple[Attached, ...] = ()
     macs: tuple[str, ...] = ()
-    told: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    reported: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """What its guest tells: by MAC address, addresses."""
     main: str = ""
     has_address: bool = False
@@ -77,7 +77,7 @@ class Vm:
                 tasks=tasks,
             )
         cards = {mac.lower() for mac in self.macs}
-        addresses = [one for mac, all_ in self.told if mac.lower() in cards for one in all_]
+        addresses = [one for mac, all_ in self.reported if mac.lower() in cards for one in all_]
         reached = [
             one for one in dict.fromkeys(addresses) if not one.startswith(("fe80", "169.254"))
         ]
@@ -171,7 +171,7 @@ def cloned(source: Vm, clone: Clone, ref: str, *, host: EsxiHost, folder: str, p
         memory_locked=clone.lock_memory or source.memory_locked,
         memory_mib=clone.memory_mib,
         devices=tuple(_free(one) for one in source.devices),
-        told=(),
+        reported=(),
         main="",
         has_address=False,
         starts=0,
@@ -297,7 +297,7 @@ def stopped(vm: Vm) -> None:
     vm.host.drop(vm.ref)
     vm.on = False
     vm.devices = tuple(_free(one) for one in vm.devices)
-    vm.told, vm.main, vm.has_address = (), "", False
+    vm.reported, vm.main, vm.has_address = (), "", False
 
 
 def detach(vm: Vm, key: int) -> None:

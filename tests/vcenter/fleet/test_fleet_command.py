@@ -49,8 +49,8 @@ async def test_devices_their_users_and_what_is_free(site: Any, vcenter: Any) -> 
     assert any("DC0_C0_H2 (in maintenance mode)" in line for line in lines)
 
     status, out, err = await site.command("vsphere", "gpus", "-o", "json", "--cluster", "DC0_C0")
-    (told,) = json.loads(out)["vCenters"]
-    (cluster,) = told["clusters"]
+    (reported,) = json.loads(out)["vCenters"]
+    (cluster,) = reported["clusters"]
     numbers = {
         one["what"]: (one["total"], one["inUse"], one["reserved"], one["free"])
         for one in cluster["capacity"]

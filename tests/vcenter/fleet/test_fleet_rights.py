@@ -146,8 +146,8 @@ async def test_in_capvs_place_the_manager_may_do_all_that_it_does_where_its_secr
 
         await site.make(NAMESPACES, "attic", "")
         await _machine(site, vcenter, "two", "attic")
-        told = await site.until(capv.VSPHERE_MACHINES, "two", _is_without_data, "attic")
-        words = provisioned(told).message
+        reported = await site.until(capv.VSPHERE_MACHINES, "two", _is_without_data, "attic")
+        words = provisioned(reported).message
         assert "Secret two-data with the bootstrap data cannot be read" in words
         assert 'in the namespace "attic"' in words
         assert not [one for one in seen if "/attic/secrets/two-data" not in one]

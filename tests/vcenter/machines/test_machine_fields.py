@@ -62,8 +62,8 @@ async def test_several_cards_are_known_to_the_guest_by_the_addresses_that_they_g
         for one in config("one").hardware.device
         if isinstance(one, vim.vm.device.VirtualVmxnet3)
     ]
-    told = json.loads(base64.b64decode(vcenter.vms()["one"]["extra"]["guestinfo.metadata"]))
-    ethernets = told["network"]["ethernets"]
+    reported = json.loads(base64.b64decode(vcenter.vms()["one"]["extra"]["guestinfo.metadata"]))
+    ethernets = reported["network"]["ethernets"]
     assert [ethernets[each]["match"]["macaddress"] for each in ("id0", "id1")] == real
     assert len(set(real)) == 2
     assert ethernets["id1"]["addresses"] == ["10.0.0.7/24"]

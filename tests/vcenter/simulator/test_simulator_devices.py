@@ -74,14 +74,14 @@ class TestReconfigured:
     def test_an_option_has_one_value_and_an_empty_one_removes_it(self, client: Client) -> None:
         vm = client.machine("a")
 
-        def told() -> list[str]:
+        def reported() -> list[str]:
             return [o.value for o in vm.config.extraConfig if o.key == "pciPassthru.x"]
 
         client.reconfigure(vm, extraConfig=options(x="1"))
         client.reconfigure(vm, extraConfig=options(x="2"))
-        assert told() == ["2"]
+        assert reported() == ["2"]
         client.reconfigure(vm, extraConfig=options(x=""))
-        assert told() == []
+        assert reported() == []
 
     def test_a_clone_has_devices_of_its_own(self, client: Client) -> None:
         vm = client.clone("a", numCPUs=6, memoryMB=4096)

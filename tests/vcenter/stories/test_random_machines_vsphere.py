@@ -109,11 +109,11 @@ class Life:
         self.managers: list[asyncio.Task[None]] = []
         self.replicas = dict.fromkeys(self.pools, 0)
         self.called = "vcenter-0"
-        self.told: list[str] = []
+        self.history: list[str] = []
         """What happened, for who must understand a failure."""
 
     async def begin(self) -> None:
-        self.told.append(await self.drs())
+        self.history.append(await self.drs())
         await self.world.vcenter(self.vcenter, self.called)
         for cluster in {pool.cluster for pool in self.pools.values()}:
             await self.world.cluster(self.vcenter, cluster)
@@ -146,7 +146,7 @@ class Life:
         (chosen,) = self.random.choices(list(changes), weights=list(changes.values()))
         # An object that is gone, and one that changed meanwhile, are a user's bad luck.
         with contextlib.suppress(KubeError):
-            self.told.append(await chosen())
+            self.history.append(await chosen())
 
     # ---- what people do ----
 
@@ -269,7 +269,7 @@ class Life:
         self.vcenter.release()
         # Without any change, what could not be would not be tried again for long.
         for host in HOSTS:
-            self.vcenter.change_device(host, SENSOR["id"], label=f"rest {len(self.told)}")
+            self.vcenter.change_device(host, SENSOR["id"], label=f"rest {len(self.history)}")
         wrong = ["not looked yet"]
         try:
             async with asyncio.timeout(SECONDS):
@@ -277,8 +277,8 @@ class Life:
                     wrong = await self.wrong()
                     await asyncio.sleep(0.1)  # vCenter's own state has no events
         except TimeoutError:
-            pytest.fail("\n".join([*self.told, "", f"seed {SEED}:", *wrong]))
-        self.told.append("all is at rest")
+            pytest.fail("\n".join([*self.history, "", f"seed {SEED}:", *wrong]))
+        self.history.append("all is at rest")
 
     async def wrong(self) -> list[str]:
         """What is not as it is to be."""
@@ -382,7 +382,7 @@ async def test_machines_have_what_they_request_or_say_why_not_whatever_happens(
             capv.cancel()
             await asyncio.wait([capv])
     assert capv.cancelled()
-    assert len(life.told) > CHANGES // 2
+    assert len(life.history) > CHANGES // 2
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []
 
 

@@ -34,10 +34,10 @@ async def test_a_failure_domain_without_gpus_says_where_they_are(
     assert "No host in cluster DC0_C0 of datacenter DC0 has 10de:1eb8" in words
     assert "cluster DC0_C1 of datacenter DC0 has it" in words
     assert list(see.made(vcenter)) == [name]
-    told = await world.machines.until(
+    reported = await world.machines.until(
         lambda all_: any("DC0_C1" in see.said(o, "InfrastructureReady")[2] for o in all_)
     )
-    assert len(told) == 2
+    assert len(reported) == 2
 
 
 async def test_without_drs_each_machine_is_made_where_its_device_is(

@@ -109,8 +109,8 @@ async def test_from_an_empty_directory_to_machines_with_gpus_and_one_too_many(
         "--for=jsonpath={.status.conditions[?(@.type=='PCIDevicesReady')].reason}=NoRoom",
         WAIT,
     )
-    told = await person.types("describe", "vspheremachine", name)
-    assert "grid_t4-8q: 1 requested, 0 of 2 free" in told
+    reported = await person.types("describe", "vspheremachine", name)
+    assert "grid_t4-8q: 1 requested, 0 of 2 free" in reported
     await person.types("scale", "machinedeployment", "half-t4", "--replicas=2")
     gone = (f"vspheremachine/{name}", f"machine/{name}")
     await person.types("wait", "--for=delete", *gone, WAIT)

@@ -143,7 +143,7 @@ class Scene:
         **status: Any,
     ) -> None:
         """A host with T4s to share; the first are whole of the VMs that are on with them."""
-        told = [
+        reported = [
             {
                 "id": f"0000:{at:02x}:00.0",
                 "name": "Tesla T4",
@@ -164,7 +164,7 @@ class Scene:
                     "cluster": "C0",
                     "connected": True,
                     "sharedDirect": True,
-                    "boards": told,
+                    "boards": reported,
                 }
                 | status,
             },
@@ -206,13 +206,13 @@ class Scene:
     ) -> None:
         """Its infrastructure; `zones`: whether each is for control planes, once known."""
         selector = {} if zones is None else {"failureDomainSelector": {}}
-        told = [{"name": one, "controlPlane": may} for one, may in (zones or {}).items()]
+        reported = [{"name": one, "controlPlane": may} for one, may in (zones or {}).items()]
         self.knows(
             "vsphere_clusters",
             {
                 "metadata": {"name": name, "namespace": "default"},
                 "spec": {"server": server} | selector,
-                "status": {"failureDomains": told} if told else {},
+                "status": {"failureDomains": reported} if reported else {},
             },
         )
 

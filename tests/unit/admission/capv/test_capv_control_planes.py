@@ -40,8 +40,10 @@ async def test_more_machines_than_devices(four: Any) -> None:
     [(path, words)] = await four.causes(raw)
     assert path == REPLICAS
     assert words.startswith("Invalid value: 5: hosts have room for 3 of 5 Machines")
-    told = 'KubeadmControlPlane.controlplane.cluster.x-k8s.io "control" is invalid: spec.replicas: '
-    assert four.answer["status"]["message"].startswith(told)
+    reported = (
+        'KubeadmControlPlane.controlplane.cluster.x-k8s.io "control" is invalid: spec.replicas: '
+    )
+    assert four.answer["status"]["message"].startswith(reported)
     assert await four.causes(four.control_plane(3, **NO_SURGE)) == []
     assert await four.causes(None, raw) == []
     raw["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"

@@ -95,7 +95,7 @@ async def test_machines_that_replace_others_get_their_devices(four: Any) -> None
 
 
 @pytest.mark.parametrize(
-    ("limits", "told"),
+    ("limits", "reported"),
     [
         ({}, True),
         ({"maxSurge": 1}, True),
@@ -106,13 +106,13 @@ async def test_machines_that_replace_others_get_their_devices(four: Any) -> None
     ],
 )
 async def test_a_roll_out_without_a_spare_device_is_reported_in_time(
-    four: Any, limits: Any, told: bool
+    four: Any, limits: Any, reported: bool
 ) -> None:
     four.refuses()
     rollout = {"rollout": {"strategy": {"rollingUpdate": limits}}}
     said = await four.warnings(four.many(3, **rollout))
     assert [one.startswith("A rollout of workers creates a new Machine") for one in said] == (
-        [True] if told else []
+        [True] if reported else []
     )
     assert await four.warnings(four.many(2, **rollout)) == []
 

@@ -133,15 +133,15 @@ async def test_an_unknown_device_is_refused_at_once_and_reported_on_the_machine_
         "uid": (await site.get(capv.VSPHERE_MACHINES, "infra")).metadata.uid,
     }
     await site.vm("one", vcenter, {"vGPUProfile": "grid_a16-2q"}, owners=[owner])
-    told = await site.until(capv.VSPHERE_VMS, "one", devices_are("False", "DeviceNotOffered"))
-    assert "grid_a16-2q" in said(told)
+    reported = await site.until(capv.VSPHERE_VMS, "one", devices_are("False", "DeviceNotOffered"))
+    assert "grid_a16-2q" in said(reported)
     await site.until(capv.VSPHERE_MACHINES, "infra", devices_are("False", "DeviceNotOffered"))
     refused = await site.until(VSphereReservation, "one", lambda obj: bool(obj.status.devices))
     assert (refused.spec.host, states(refused)) == ("", ["Refused"])
     assert "grid_a16-2q" in refused.status.devices[0].message
-    told = ("Warning", "DeviceNotOffered")
+    reported = ("Warning", "DeviceNotOffered")
     async with asyncio.timeout(60):
-        while told not in await site.events("one"):  # noqa: ASYNC110 - nothing announces it
+        while reported not in await site.events("one"):  # noqa: ASYNC110 - nothing announces it
             await asyncio.sleep(0.02)
 
 
@@ -149,8 +149,8 @@ async def test_odd_specs_get_a_condition_with_the_path(site: Any, vcenter: Any) 
     await site.vcenter(vcenter)
     await site.lead(alongside=True)
     await site.vm("both", vcenter, T4 | VGPU)
-    told = await site.until(capv.VSPHERE_VMS, "both", devices_are("False", "InvalidPCIDevices"))
-    assert "spec.pciDevices[0]" in said(told)
+    reported = await site.until(capv.VSPHERE_VMS, "both", devices_are("False", "InvalidPCIDevices"))
+    assert "spec.pciDevices[0]" in said(reported)
 
 
 async def test_machines_without_devices_and_paused_ones_are_left_alone(

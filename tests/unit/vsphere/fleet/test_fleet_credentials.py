@@ -33,8 +33,8 @@ async def test_wrong_credentials_are_tried_once_and_right_ones_at_once(
     await site.vcenter(vcenter)
     await site.secret(password="wr0ng-word")
     await site.lead()
-    told = await site.until(VCenter, "main", ready_is("LoginRefused"))
-    assert "default/main" in words(told)
+    reported = await site.until(VCenter, "main", ready_is("LoginRefused"))
+    assert "default/main" in words(reported)
     tries = vcenter.requests("Login")
     for _ in range(5):
         # Any change of the object that is not of the credentials, and looks at the Secret.
@@ -50,16 +50,16 @@ async def test_wrong_credentials_are_tried_once_and_right_ones_at_once(
     await site.until(VCenter, "main", ready_is("Following"))
     assert vcenter.requests("Login") == 2
     assert "wr0ng-word" not in caplog.text
-    assert "wr0ng-word" not in words(told)
+    assert "wr0ng-word" not in words(reported)
 
 
 async def test_a_secret_that_comes_late_is_found(site: Any, vcenter: Any) -> None:
     await site.vcenter(vcenter, secretRef={"namespace": "default", "name": "late"})
     await site.lead()
-    told = await site.until(VCenter, "main", ready_is("NoCredentials"))
-    assert "Secret default/late does not exist" in words(told)
+    reported = await site.until(VCenter, "main", ready_is("NoCredentials"))
+    assert "Secret default/late does not exist" in words(reported)
     await site.secret("late", password="")
-    told = await site.until(VCenter, "main", lambda obj: "has no password" in words(obj))
+    reported = await site.until(VCenter, "main", lambda obj: "has no password" in words(obj))
     await site.secret("late")
     await site.until(VCenter, "main", ready_is("Following"))
 
@@ -87,9 +87,9 @@ async def test_what_is_no_password_is_not_even_tried(
     await site.secret("odd", **data)
     await site.vcenter(vcenter, secretRef={"namespace": "default", "name": "odd"})
     await site.lead()
-    told = await site.until(VCenter, "main", ready_is("NoCredentials"))
-    assert f"Secret default/odd: {said}" in words(told)
-    assert len(words(told)) < 300
+    reported = await site.until(VCenter, "main", ready_is("NoCredentials"))
+    assert f"Secret default/odd: {said}" in words(reported)
+    assert len(words(reported)) < 300
     assert vcenter.requests("Login") == 0
     await site.secret("odd")
     await site.until(VCenter, "main", ready_is("Following"))
@@ -102,8 +102,8 @@ async def test_one_that_does_not_answer_hampers_no_other(site: Any, start_vcente
     await site.vcenter(alive, "alive")
     found = await site.lead()
     await site.until(VCenter, "alive", ready_is("Following"))
-    told = await site.until(VCenter, "dead", ready_is("Unreachable"))
-    assert dead.server in words(told)
+    reported = await site.until(VCenter, "dead", ready_is("Unreachable"))
+    assert dead.server in words(reported)
     assert found.fleet.ages()["dead"] is None
     value = site.registry.get_sample_value
     assert value("laneway_vsphere_connected", {"vcenter": "alive"}) == 1

@@ -22,11 +22,11 @@ async def test_hosts_with_gpus_become_objects(site: Any, vcenter: Any) -> None:
     await site.vcenter(vcenter)
     await site.lead()
     # It says that it has hosts as soon as it is known which.
-    told = await site.until(VCenter, "main", lambda one: is_ready(one) and one.status.hosts)
-    assert told.status.version
+    reported = await site.until(VCenter, "main", lambda one: is_ready(one) and one.status.hosts)
+    assert reported.status.version
 
     def all_say_what_they_have(found: list[VSphereHost]) -> bool:
-        return len({one.status.host for one in found} - {""}) == told.status.hosts
+        return len({one.status.host for one in found} - {""}) == reported.status.hosts
 
     # The vCenter and each of its hosts are published at the same time.
     found = await site.until_all(VSphereHost, all_say_what_they_have)

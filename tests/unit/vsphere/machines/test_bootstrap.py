@@ -24,7 +24,7 @@ def secret(**data: str) -> BootstrapSecret:
     return BootstrapSecret(metadata=ObjectMeta(name="one"), data=encoded)
 
 
-def told(devices: list[dict[str, Any]], *macs: str) -> Any:
+def sent(devices: list[dict[str, Any]], *macs: str) -> Any:
     extra = metadata("one", devices, macs)
     assert extra["guestinfo.metadata.encoding"] == "base64"
     return json.loads(base64.b64decode(extra["guestinfo.metadata"]))
@@ -49,28 +49,28 @@ def test_unusable_data_are_named_and_not_shown(data: dict[str, str]) -> None:
 
 
 def test_a_guest_knows_its_name_and_its_only_card() -> None:
-    found = told([{"networkName": "VM Network", "dhcp4": True}])
+    found = sent([{"networkName": "VM Network", "dhcp4": True}])
     assert found["local-hostname"] == found["instance-id"] == "one"
     assert found["network"]["ethernets"]["id0"]["dhcp4"]
 
 
 def test_several_cards_are_distinguished_by_their_addresses_once_they_have_some() -> None:
     cards = [{"macAddr": f"00:50:56:00:00:0{at}", "ipAddrs": ["10.0.0.7/24"]} for at in range(2)]
-    ethernets = told(cards)["network"]["ethernets"]
+    ethernets = sent(cards)["network"]["ethernets"]
     assert ethernets["id1"]["match"] == {"macaddress": "00:50:56:00:00:01"}
     assert ethernets["id1"]["addresses"] == ["10.0.0.7/24"]
     two = [{"dhcp4": True}, {"dhcp4": True, "deviceName": "rdma0"}]
-    assert "network" not in told(two)
-    later = told(two, "00:50:56:00:00:07", "00:50:56:00:00:08")["network"]["ethernets"]
+    assert "network" not in sent(two)
+    later = sent(two, "00:50:56:00:00:07", "00:50:56:00:00:08")["network"]["ethernets"]
     assert later["id0"]["match"] == {"macaddress": "00:50:56:00:00:07"}
     assert later["id1"]["match"] == {"macaddress": "00:50:56:00:00:08"}
     assert [later["id0"]["set-name"], later["id1"]["set-name"]] == ["eth0", "rdma0"]
     with pytest.raises(FaultError, match=r"network\.devices\[1\]"):
-        told(two, "00:50:56:00:00:07")
+        sent(two, "00:50:56:00:00:07")
 
 
 def test_a_card_that_is_to_have_a_name_is_found_by_its_address() -> None:
-    assert "network" not in told([{"deviceName": "lan"}])
+    assert "network" not in sent([{"deviceName": "lan"}])
     assert not need_no_addresses([("", "lan")])
     assert need_no_addresses([])
 
@@ -87,7 +87,7 @@ def test_a_guest_gets_all_settings_of_a_card() -> None:
         "searchDomains": ["example.org"],
         "routes": [{"to": "10.1.0.0/16", "via": "10.0.0.3", "metric": 3}],
     }
-    found = told([said])
+    found = sent([said])
     assert found["wait-on-network"] == {"ipv4": True, "ipv6": True}
     assert found["network"]["ethernets"]["id0"] == {
         "match": {"name": "e*"},

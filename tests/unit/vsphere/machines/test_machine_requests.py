@@ -60,7 +60,7 @@ def asked(works: Any, method: str, path: str) -> list[str]:
     return [where for verb, where in works.line.done if verb == method and where.startswith(path)]
 
 
-def told(obj: Any) -> Any:
+def reported(obj: Any) -> Any:
     """All that an object says, but for its devices."""
     meta = {
         key: value
@@ -86,7 +86,7 @@ async def test_every_write_changes_something_and_none_only_the_devices(
                 await asyncio.sleep(0.02)
     assert DEVICES in seen[-1]["status"]
     for before, after in itertools.pairwise(seen):
-        assert told(before) != told(after)
+        assert reported(before) != reported(after)
 
 
 @pytest.mark.parametrize("resource", KINDS, ids=str)

@@ -49,24 +49,26 @@ def card(at: str, vms: Sequence[str] = (), kind: str = "sharedDirect", **more: o
     )
 
 
-def cards(*told: object) -> object:
+def cards(*reported: object) -> object:
     """As a change has them."""
-    return vim.host.GraphicsInfo.Array(told)
+    return vim.host.GraphicsInfo.Array(reported)
 
 
-def facts(**told: object) -> Facts:
+def facts(**reported: object) -> Facts:
     found = Facts("host-1")
-    for path, value in ({"name": "esx-1", "runtime.connectionState": "connected"} | told).items():
+    for path, value in (
+        {"name": "esx-1", "runtime.connectionState": "connected"} | reported
+    ).items():
         found.take(path, value)
     return found
 
 
-def host(told: Facts, target: Target = NOTHING, **vgpus: Sequence[str]) -> Host:
+def host(reported: Facts, target: Target = NOTHING, **vgpus: Sequence[str]) -> Host:
     by_vm = {vm.replace("_", "-"): names for vm, names in vgpus.items()}
-    return assembled(told, Around(), target, by_vm)
+    return assembled(reported, Around(), target, by_vm)
 
 
-def told(**lists: Sequence[object]) -> Target:
+def reported(**lists: Sequence[object]) -> Target:
     return target_of(vim.vm.ConfigTarget(**lists))
 
 
@@ -159,7 +161,7 @@ def test_a_board_has_the_profiles_of_its_own_kind() -> None:
             "config.graphicsConfig": vim.host.GraphicsConfig(hostDefaultGraphicsType="shared"),
         }
     )
-    target = told(
+    target = reported(
         vgpuProfileInfo=[
             profile("a16-16c", 16, 0x25B6),
             profile("a100-1-10c", 10, 0x20B5, "mig"),
@@ -259,7 +261,7 @@ def test_device_groups_come_in_every_form() -> None:
             for kind, backing in backings.items()
         ],
     )
-    assert told(vendorDeviceGroupInfo=[info]).groups == (
+    assert reported(vendorDeviceGroupInfo=[info]).groups == (
         DeviceGroup(
             "Nvidia:2@h100%3",
             "two",

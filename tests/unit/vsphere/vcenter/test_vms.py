@@ -11,8 +11,8 @@ MAC = "00:50:56:AB:cd:01"
 OTHER = "00:50:56:ab:cd:02"
 
 
-def addresses(main: str | None, **told: list[str]) -> tuple[str, ...]:
-    """Of a VM with two cards; `told` by interface: `one`, `two`, `docker`, `mute`."""
+def addresses(main: str | None, **reported: list[str]) -> tuple[str, ...]:
+    """Of a VM with two cards; `reported` by interface: `one`, `two`, `docker`, `mute`."""
     macs = {"one": MAC.lower(), "two": OTHER, "docker": "02:42:ac:11:00:01", "mute": None}
     cards = [
         vim.vm.device.VirtualVmxnet3(key=4000 + at, macAddress=mac)
@@ -20,7 +20,7 @@ def addresses(main: str | None, **told: list[str]) -> tuple[str, ...]:
     ]
     nets = [
         vim.vm.GuestInfo.NicInfo(macAddress=macs[name], ipAddress=those)
-        for name, those in told.items()
+        for name, those in reported.items()
     ]
     props = {
         "name": "one",

@@ -29,7 +29,7 @@ def written(row: VgpuProfile) -> str:
     return "_".join(words) if len(words) > 2 else f"grid_{words[1]}"
 
 
-def gpu(device: str, mode: str, *users: str, told: bool = True, short_of: int = 1) -> SharedGpu:
+def gpu(device: str, mode: str, *users: str, reported: bool = True, short_of: int = 1) -> SharedGpu:
     """A board of the catalogue, whose memory is reported without what the card keeps for itself."""
     rows = [row for row in profiles_of(device) if row.mig_backed == (mode == MULTI_INSTANCE)]
     return SharedGpu(
@@ -38,7 +38,7 @@ def gpu(device: str, mode: str, *users: str, told: bool = True, short_of: int = 
         max(row.framebuffer_mib for row in rows) // GIB - short_of,
         mode,
         tuple(
-            Profile(written(row), row.framebuffer_mib // GIB if told else 0, mig=row.mig_backed)
+            Profile(written(row), row.framebuffer_mib // GIB if reported else 0, mig=row.mig_backed)
             for row in rows
         ),
         tuple(VgpuUser("vm-1", user) for user in users),
@@ -50,10 +50,10 @@ def fits(there: SharedGpu, name: str) -> int:
     return vgpus_left(there, current_load(there), name)
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["sizes-told", "sizes-by-name"])
+@pytest.mark.parametrize("reported", [True, False], ids=["sizes-reported", "sizes-by-name"])
 @pytest.mark.parametrize("device", [T4, A40, A100, H100, ADA_6000, PRO_6000])
-def test_an_empty_board_takes_as_many_as_published(device: str, told: bool) -> None:
-    empty = gpu(device, SAME_SIZE, told=told)
+def test_an_empty_board_takes_as_many_as_published(device: str, reported: bool) -> None:
+    empty = gpu(device, SAME_SIZE, reported=reported)
     rows = [row for row in profiles_of(device) if not row.mig_backed]
     assert rows
     for row in rows:

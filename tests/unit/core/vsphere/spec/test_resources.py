@@ -12,12 +12,12 @@ from laneway.core.vsphere.spec.resources import ResourceAllocation, resource_all
 
 
 def test_hertz_and_bytes_become_what_vcenter_counts_in() -> None:
-    told = {
+    reported = {
         "requests": {"cpu": "2G", "memory": "4Gi"},
         "limits": {"cpu": "3000000001", "memory": "5G"},
         "shares": {"cpu": 2000, "memory": 10},
     }
-    assert resource_allocations(told) == (
+    assert resource_allocations(reported) == (
         ResourceAllocation(2000, 3001, 2000),
         ResourceAllocation(4096, 4769, 10),
     )

@@ -165,8 +165,8 @@ def test_what_is_of_one_machine_is_not_of_templates() -> None:
 )
 def test_templates_of_names(template: str, words: str) -> None:
     spec = {"naming": {"template": template}}
-    told = [(path, message[: len(words)]) for path, _, message in found(TEMPLATE, spec)]
-    assert told == ([("naming.template", words)] if words else [])
+    reported = [(path, message[: len(words)]) for path, _, message in found(TEMPLATE, spec)]
+    assert reported == ([("naming.template", words)] if words else [])
     assert found(MACHINE, spec) == []
 
 
@@ -291,13 +291,13 @@ SPECS = JSON | st.dictionaries(
 @given(old=SPECS, new=SPECS)
 def test_any_json_is_judged(kind: str, old: Any, new: Any) -> None:
     base = BASE[kind]
-    told = [
+    reported = [
         *problems(new, base),
         *created(kind, "m", new, base),
         *updated(kind, old, new, base),
         *changed(kind, old, new, base),
     ]
-    for one in told:
+    for one in reported:
         assert one.path.startswith(base)
         assert one.message.isprintable()
     assert updated(kind, new, new, base) == ()
