@@ -215,7 +215,7 @@ async def test_what_a_program_has_started_and_the_kernel_does_not_end_is_reporte
     let_go(fifo)
 
 
-async def test_what_has_ended_and_is_reaped_by_nobody_is_not_waited_for(
+async def test_a_zombie_is_not_waited_for(
     program: Program,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
