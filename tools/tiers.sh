@@ -221,6 +221,15 @@ run_image() {
     "$python" tools/image/check.py "$cache/pip"
 }
 
+# ---- extension: an API server and a checker of Kubernetes 1.36's libraries ---
+
+prepare_extension() {
+  have curl:curl openssl:openssl setsid:util-linux apt-get:apt || return
+  [[ -e $cache/extension-apiserver/bin/made-of ]] ||
+    echo "tiers: building an API server from Debian's newest libraries, once: eight minutes or so"
+  kept extension-apiserver tools/extension-apiserver/build.sh "$cache/extension-apiserver"
+}
+
 # ---- wheels: of each distribution, installed where there is nothing else -----
 
 prepare_wheels() {
