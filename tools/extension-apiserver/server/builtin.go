@@ -206,7 +206,7 @@ func (d drawer) ConvertToTable(ctx context.Context, object, options runtime.Obje
 
 func (k kind) store(getter generic.RESTOptionsGetter) (*genericregistry.Store, error) {
 	plural, singular := k.resources()
-	rules := strategy{scheme, names.SimpleNameGenerator, k, false}
+	rules := strategy{scheme, names.SimpleNameGenerator, k, ""}
 	store := &genericregistry.Store{
 		NewFunc:                   k.new,
 		NewListFunc:               func() runtime.Object { return newObject(k.group.WithKind(k.name + "List")) },
@@ -237,10 +237,10 @@ func (k kind) add(to map[string]rest.Storage, getter generic.RESTOptionsGetter) 
 	to[plural.Resource] = shelf{store, k}
 	if k.name == "Namespace" {
 		to[plural.Resource] = namespaces{shelf{store, k}}
-		to[plural.Resource+"/finalize"] = variant(store, strategy{scheme, names.SimpleNameGenerator, k, false}, nil)
+		to[plural.Resource+"/finalize"] = variant(store, strategy{scheme, names.SimpleNameGenerator, k, "finalizers"}, nil)
 	}
 	if k.traits&status != 0 {
-		rules := strategy{scheme, names.SimpleNameGenerator, k, true}
+		rules := strategy{scheme, names.SimpleNameGenerator, k, "status"}
 		to[plural.Resource+"/status"] = variant(store, rules, rules.GetResetFields())
 	}
 	return nil

@@ -3,7 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +27,7 @@ import (
 	flowcontrol "k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
 	"k8s.io/apiserver/pkg/authentication/user"
 	discoveryendpoint "k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/util/proxy"
@@ -30,10 +35,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	restclient "k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
-
-	"slices"
-	"strings"
 )
 
 type storageMeta = storage.ResponseMeta
@@ -68,70 +69,54 @@ func (excluded) Initialize(plugin admission.Interface) {
 // installDiscovery serves /apis, which Kubernetes leaves to its aggregator.
 func installDiscovery(server *apiextensions.CustomResourceDefinitions) {
 	generic := server.GenericAPIServer
-	root := discoveryendpoint.WrapAggregatedDiscoveryToHandler(generic.DiscoveryGroupManager,
+	definitions := server.Informers.Apiextensions().V1().CustomResourceDefinitions().Lister()
+	plain := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		all, _ := definitions.List(labels.Everything())
+		list := &metav1.APIGroupList{Groups: groups(all)}
+		list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "APIGroupList"})
+		responsewriters.WriteRawJSON(http.StatusOK, list, w)
+	})
+	root := discoveryendpoint.WrapAggregatedDiscoveryToHandler(plain,
 		generic.AggregatedDiscoveryGroupManager, generic.AggregatedDiscoveryGroupManager)
 	generic.Handler.GoRestfulContainer.Add(root.GenerateWebService(genericapiserver.APIGroupPrefix, metav1.APIGroupList{}))
-	definitions := server.Informers.Apiextensions().V1().CustomResourceDefinitions()
-	builtin := map[string]bool{apiextensionsv1.GroupName: true}
+}
+
+// groups are all but the core group, with their versions, the newest first.
+func groups(definitions []*apiextensionsv1.CustomResourceDefinition) []metav1.APIGroup {
+	versions := map[string][]string{apiextensionsv1.GroupName: {"v1"}}
+	add := func(group, version string) {
+		if group != "" && !slices.Contains(versions[group], version) {
+			versions[group] = append(versions[group], version)
+		}
+	}
 	for _, k := range kinds {
-		builtin[k.group.Group] = true
+		add(k.group.Group, k.group.Version)
 	}
-	known := map[string]bool{}
-	update := func() {
-		all, _ := definitions.Lister().List(labels.Everything())
-		versions := map[string][]string{}
-		for _, definition := range all {
-			group := definition.Spec.Group
-			if builtin[group] || !apihelpers.IsCRDConditionTrue(definition, apiextensionsv1.Established) {
-				continue
-			}
-			for _, v := range definition.Spec.Versions {
-				if v.Served && !slices.Contains(versions[group], v.Name) {
-					versions[group] = append(versions[group], v.Name)
-				}
-			}
+	for _, review := range reviews {
+		add(review.Group, review.Version)
+	}
+	for _, definition := range definitions {
+		if !apihelpers.IsCRDConditionTrue(definition, apiextensionsv1.Established) {
+			continue
 		}
-		for group := range known {
-			if versions[group] == nil {
-				generic.DiscoveryGroupManager.RemoveGroup(group)
-				delete(known, group)
+		for _, v := range definition.Spec.Versions {
+			if v.Served {
+				add(definition.Spec.Group, v.Name)
 			}
-		}
-		for name, list := range versions {
-			slices.SortFunc(list, func(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) })
-			group := metav1.APIGroup{Name: name}
-			for _, v := range list {
-				group.Versions = append(group.Versions,
-					metav1.GroupVersionForDiscovery{GroupVersion: name + "/" + v, Version: v})
-			}
-			group.PreferredVersion = group.Versions[0]
-			generic.DiscoveryGroupManager.AddGroup(group)
-			known[name] = true
 		}
 	}
-	generic.AddPostStartHookOrDie("laneway-discovery", func(hook genericapiserver.PostStartHookContext) error {
-		changed := make(chan struct{}, 1)
-		signal := func() {
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
+	var out []metav1.APIGroup
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		group := metav1.APIGroup{Name: name}
+		slices.SortFunc(versions[name], func(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) })
+		for _, v := range versions[name] {
+			group.Versions = append(group.Versions,
+				metav1.GroupVersionForDiscovery{GroupVersion: name + "/" + v, Version: v})
 		}
-		_, err := definitions.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { signal() }, UpdateFunc: func(any, any) { signal() }, DeleteFunc: func(any) { signal() },
-		})
-		go func() {
-			for {
-				select {
-				case <-changed:
-					update()
-				case <-hook.Done():
-					return
-				}
-			}
-		}()
-		return err
-	})
+		group.PreferredVersion = group.Versions[0]
+		out = append(out, group)
+	}
+	return out
 }
 
 // addHooks creates what a cluster has from its first moment, and runs the one controller.

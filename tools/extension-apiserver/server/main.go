@@ -31,6 +31,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/component-base/cli"
 	"k8s.io/component-base/version/verflag"
 
@@ -141,7 +142,7 @@ func (o *options) config() (*apiextensions.Config, error) {
 		return nil, err
 	}
 	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(generated.GetOpenAPIDefinitions)
-	namer := openapinamer.NewDefinitionNamer(apiextensions.Scheme, scheme)
+	namer := openapinamer.NewDefinitionNamer(apiextensions.Scheme, clientscheme.Scheme)
 	c.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
 	c.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
 	c.OpenAPIConfig.Info.Title = "Kubernetes"

@@ -9,9 +9,12 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -24,12 +27,12 @@ import (
 	"laneway/policies"
 )
 
-// strategy is how objects of a kind are created and changed: as a whole, or only their status.
+// strategy is how objects of a kind are created and changed: as a whole, or only a part.
 type strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator
-	kind       kind
-	statusOnly bool
+	kind kind
+	part string // "status" or "finalizers", if only that is written
 }
 
 func (s strategy) NamespaceScoped() bool                                     { return s.kind.traits&namespaced != 0 }
@@ -45,12 +48,12 @@ func (s strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	if s.kind.traits&status == 0 {
 		return nil
 	}
-	part := "status"
-	if s.statusOnly {
-		part = "spec"
+	fixed := "status"
+	if s.part == "status" {
+		fixed = "spec"
 	}
 	version := fieldpath.APIVersion(s.kind.group.String())
-	return map[fieldpath.APIVersion]*fieldpath.Set{version: fieldpath.NewSet(fieldpath.MakePathOrDie(part))}
+	return map[fieldpath.APIVersion]*fieldpath.Set{version: fieldpath.NewSet(fieldpath.MakePathOrDie(fixed))}
 }
 
 func part(object runtime.Object, name string) reflect.Value {
@@ -79,7 +82,7 @@ func (s strategy) PrepareForCreate(_ context.Context, object runtime.Object) {
 func (s strategy) PrepareForUpdate(_ context.Context, object, old runtime.Object) {
 	now, _ := meta.Accessor(object)
 	before, _ := meta.Accessor(old)
-	if s.statusOnly {
+	if s.part == "status" {
 		written := reflect.New(part(object, "Status").Type()).Elem()
 		written.Set(part(object, "Status"))
 		managed := now.GetManagedFields()
@@ -92,6 +95,9 @@ func (s strategy) PrepareForUpdate(_ context.Context, object, old runtime.Object
 	}
 	if s.kind.traits&status != 0 {
 		part(object, "Status").Set(part(old.DeepCopyObject(), "Status"))
+	}
+	if namespace, ok := object.(*corev1.Namespace); ok && s.part != "finalizers" {
+		namespace.Spec.Finalizers = old.(*corev1.Namespace).Spec.Finalizers
 	}
 	if s.kind.traits&counted == 0 {
 		return
@@ -109,9 +115,24 @@ func (s strategy) PrepareForUpdate(_ context.Context, object, old runtime.Object
 	}
 }
 
-// Validate knows the rules of what the server itself obeys: a policy that does not compile would
-// refuse every request that it is about.
+// Validate knows how objects may be named, and the rules of what the server itself obeys: a policy that
+// does not compile would refuse every request that it is about.
 func (s strategy) Validate(_ context.Context, object runtime.Object) field.ErrorList {
+	accessor, _ := meta.Accessor(object)
+	name := validation.NameIsDNSSubdomain
+	switch {
+	case s.kind.group == rbacv1.SchemeGroupVersion:
+		name = path.ValidatePathSegmentName
+	case s.kind.name == "Namespace":
+		name = validation.NameIsDNSLabel
+	case s.kind.name == "Service":
+		name = validation.NameIsDNS1035Label
+	}
+	errs := validation.ValidateObjectMetaAccessor(accessor, s.NamespaceScoped(), name, field.NewPath("metadata"))
+	return append(errs, s.validate(object)...)
+}
+
+func (s strategy) validate(object runtime.Object) field.ErrorList {
 	switch object := object.(type) {
 	case *admissionregistrationv1.ValidatingAdmissionPolicy:
 		return policies.Validating(object)
@@ -123,8 +144,10 @@ func (s strategy) Validate(_ context.Context, object runtime.Object) field.Error
 	return nil
 }
 
-func (s strategy) ValidateUpdate(ctx context.Context, object, _ runtime.Object) field.ErrorList {
-	return s.Validate(ctx, object)
+func (s strategy) ValidateUpdate(_ context.Context, object, old runtime.Object) field.ErrorList {
+	now, _ := meta.Accessor(object)
+	before, _ := meta.Accessor(old)
+	return append(validation.ValidateObjectMetaAccessorUpdate(now, before, field.NewPath("metadata")), s.validate(object)...)
 }
 
 // CheckGracefulDelete gives a Pod on a node the time that it asks for.
