@@ -195,7 +195,8 @@ def _only(
         known = kinds[0] if len(kinds) == 1 else None
         asked = f"{known.singular}/{name}" if known else f"object {name}"
         plural = f"{known.plural}.{known.group}" if known else "pcidevices"
-        raise Failure(f"the cluster has no {asked}. {meant} 'kubectl get {plural}' lists all")
+        lists = f"'kubectl get {plural}' lists {'all' if known else 'the devices'}"
+        raise Failure(f"the cluster has no {asked}. {meant} {lists}")
     if len(found) > 1:
         choices = ", ".join(f"{info.singular}/{name}" for info, _ in found)
         raise Failure(f"{name} names several objects; choose one: {choices}")

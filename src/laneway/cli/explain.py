@@ -63,4 +63,7 @@ def _missing(inventory: Inventory, device: str, kind: str, known: list[str]) -> 
         if error.device == device:
             return Failure(f"{device} cannot be read: {error.message}")
     meant = did_you_mean(device, known)
-    return Failure(f"this host has no {kind} {device}. {meant} 'laneway devices --all' lists all")
+    return Failure(
+        f"this host has no {kind} {device}. {meant} 'laneway devices --all' lists its devices; a "
+        "device of another node is NODE/ADDRESS, for example node1/08:00.0"
+    )

@@ -50,7 +50,8 @@ async def _check(client: Client, name: str) -> None:
         await client.get(served(CoreNode), name)
     except NotFoundError:
         raise Failure(
-            f"the cluster has no node {name}. The manager removes the objects of deleted nodes"
+            f"the cluster has no node {name}. 'kubectl get nodes' lists the nodes; what a deleted "
+            "node left is removed by the manager"
         ) from None
 
 

@@ -76,15 +76,14 @@ def timeout_option(seconds: int, text: str = "How long to wait.") -> Decorator:
     )
 
 
-def log_options(level: str = "info") -> Decorator:
+def log_options(level: str = "info", form: str = "text at a terminal, otherwise json") -> Decorator:
     """`--log-level` and `--log-format`; the values are for `logs.configure`."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         command = click.option(
             "--log-format",
             type=click.Choice(LOG_FORMATS),
-            help="The form of the log on standard error. Default: text at a terminal, otherwise "
-            "json.",
+            help=f"The form of the log on standard error. Default: {form}.",
         )(command)
         return click.option(
             "--log-level",

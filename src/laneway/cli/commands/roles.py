@@ -74,7 +74,7 @@ Example: this host and a simulated server with an NVIDIA A2.
     help="Also create Machines of Cluster API on vSphere, with their GPUs. The core of Cluster API "
     "is simulated; the vCenters are those that the objects name.",
 )
-@log_options("warning")
+@log_options("warning", "text")
 def up(
     *,
     data_dir: str,

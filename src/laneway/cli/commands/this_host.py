@@ -35,7 +35,7 @@ def devices(*, simulate: str | None, output: str | None, watch: bool, everything
 
 @click.command(
     epilog="""\b
-Example:
+Examples:
     laneway capture node7.umockdev
     laneway devices --simulate node7.umockdev
 """
