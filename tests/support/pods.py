@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry
 
 from laneway.admission.caches import AdmissionCaches
 from laneway.controllers.metrics import MetricFamilies
+from laneway.controllers.timing import Timing
 from laneway.kube.client import Client, PatchType
 from laneway.kube.cluster import User
 from laneway.kube.config import load
@@ -87,7 +88,7 @@ class Pods:
             await install_kubevirt(client)
             families = MetricFamilies()
             cluster = SimpleNamespace(
-                client=client, own=client, kubevirts=client, families=families
+                client=client, own=client, kubevirts=client, families=families, timing=Timing()
             )
             world = World(cluster, self._folder / "world")
             try:
