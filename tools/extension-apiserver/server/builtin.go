@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -145,6 +146,7 @@ func init() {
 	for _, review := range reviews {
 		internal(review)
 	}
+	internal(authenticationv1.SchemeGroupVersion.WithKind("TokenRequest"))
 }
 
 func newObject(kind schema.GroupVersionKind) runtime.Object {
@@ -263,7 +265,7 @@ func builtinRESTOptions(etcd genericoptions.EtcdOptions, c *genericapiserver.Rec
 }
 
 func installBuiltins(server *genericapiserver.GenericAPIServer, getter generic.RESTOptionsGetter,
-	c *genericapiserver.RecommendedConfig,
+	c *genericapiserver.RecommendedConfig, accounts *tokens,
 ) error {
 	groups := map[schema.GroupVersion]map[string]rest.Storage{}
 	for _, k := range kinds {
@@ -273,6 +275,16 @@ func installBuiltins(server *genericapiserver.GenericAPIServer, getter generic.R
 		if err := k.add(groups[k.group], getter); err != nil {
 			return err
 		}
+	}
+	core := groups[corev1.SchemeGroupVersion]
+	accounts.get = func(ctx context.Context, resource, namespace, name string) (runtime.Object, error) {
+		if namespace != "" {
+			ctx = request.WithNamespace(ctx, namespace)
+		}
+		return core[resource].(rest.Getter).Get(ctx, name, &metav1.GetOptions{})
+	}
+	if accounts.key != nil {
+		core["serviceaccounts/token"] = tokenREST{accounts}
 	}
 	for group, storage := range reviewStorage(&c.Config) {
 		groups[group] = storage

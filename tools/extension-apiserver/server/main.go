@@ -75,8 +75,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 	o.who.addFlags(flags)
 	verflag.AddFlags(flags)
 	for _, name := range []string{
-		"authorization-mode", "service-account-issuer", "service-account-key-file",
-		"service-account-signing-key-file", "service-cluster-ip-range", "allow-privileged",
+		"authorization-mode", "service-account-key-file", "service-cluster-ip-range", "allow-privileged",
 	} {
 		flags.String(name, "", "accepted, and without meaning here")
 	}
@@ -179,7 +178,7 @@ func (o *options) serve(cmd *cobra.Command, _ []string) error {
 		return err
 	}
 	getter := builtinRESTOptions(*o.etcd, config.GenericConfig)
-	if err := installBuiltins(server.GenericAPIServer, getter, config.GenericConfig); err != nil {
+	if err := installBuiltins(server.GenericAPIServer, getter, config.GenericConfig, &o.who.accounts); err != nil {
 		return err
 	}
 	installDiscovery(server)
