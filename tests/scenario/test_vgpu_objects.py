@@ -113,13 +113,11 @@ async def test_an_object_that_is_being_deleted_moves_nothing(cluster, simulated,
 async def test_an_object_that_cannot_be_read_moves_nothing(cluster, simulated, requests):
     crds = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", False, VGPUDevice)
     crd = "vgpudevices.devices.harvesterhci.io"
-    schema = "/spec/versions/0/schema/openAPIV3Schema/properties/spec"
+    schema = "/spec/versions/0/schema/openAPIV3Schema"
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     loose = [
-        {
-            "op": "replace",
-            "path": schema,
-            "value": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-        }
+        {"op": "remove", "path": f"{schema}/x-kubernetes-validations"},
+        {"op": "replace", "path": f"{schema}/properties/spec", "value": anything},
     ]
     await cluster.client.patch(crds, crd, loose, patch_type=PatchType.JSON)
     host = simulated("a2", "node1")

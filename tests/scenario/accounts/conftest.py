@@ -16,6 +16,7 @@ import pytest
 from laneway.api import CoreNode
 from laneway.api.registry import KINDS
 from laneway.controllers.metrics import MetricFamilies
+from laneway.controllers.timing import Timing
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.errors import NotFoundError
@@ -64,7 +65,9 @@ async def chart(kubeconfig: str, free_port: Callable[[], int]) -> AsyncIterator[
 def cluster(chart: Installed) -> Any:
     """As `World` wants it."""
     client = chart.client
-    return SimpleNamespace(client=client, own=client, kubevirts=client, families=MetricFamilies())
+    return SimpleNamespace(
+        client=client, own=client, kubevirts=client, families=MetricFamilies(), timing=Timing()
+    )
 
 
 async def _names(client: Client, path: str) -> set[str]:

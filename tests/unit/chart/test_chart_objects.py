@@ -397,7 +397,7 @@ def test_nothing_of_kubevirts_is_stored_unseen_that_bears_a_note_of_laneways(
     plain = {"metadata": {}, "spec": {**spec, "a": 1}}
     noted = {"metadata": {"annotations": {key: "x"}}, "spec": spec}
     labelled = {**plain, "metadata": {"labels": {"a": "b"}}}
-    judged = {"machines"} if devices else {"requesters"}
+    judged = {"vms"} if devices else {"requesters"}
 
     assert reviewers(rendered, resource, noted, None) == judged
     assert reviewers(rendered, resource, noted, {**noted, "metadata": {}}) == {"requesters"}
