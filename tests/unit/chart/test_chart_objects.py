@@ -376,7 +376,7 @@ def reviewers(rendered: list[Object], resource: str, new: Any, old: Any) -> set[
         webhook["name"].partition(".")[0]
         for config, webhook in webhooks(rendered)
         if config["kind"].startswith("Validating") and webhook["failurePolicy"] == "Fail"
-        if not webhook["name"].startswith("kept-")
+        if not webhook["name"].startswith("other-")
         for rule in webhook["rules"]
         if resource in rule["resources"] and request["operation"] in rule["operations"]
         if all(
