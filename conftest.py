@@ -35,5 +35,5 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """More than there are processors: a third of the time tests wait for processes and timers."""
-    return (os.cpu_count() or 1) * 3 // 2
+    """More than there are processors: half of the time tests wait for processes and timers."""
+    return (os.cpu_count() or 1) * 2

@@ -88,6 +88,7 @@ def laws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[.
         runner.run(server.stop())
 
 
+@pytest.mark.slow
 @given(st.sampled_from(sorted(PROFILES)), st.lists(EVENTS, max_size=14))
 @example("a2", [("kill", 1), ("enable", 0, 0), ("enable", 0, 2), ("foreign", 0, 0)])
 @example("a2", [("settle",), ("gpu", False), ("settle",), ("manage", True)])

@@ -68,6 +68,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", first(*LAYOUTS.values()), ids=LAYOUTS)
 async def test_a_layout_of_thousands_of_entries(
     cluster: Any, simulated: Any, requests: list[tuple[str, str]], spec: dict[str, Any]

@@ -65,6 +65,7 @@ AGAINST_SLICED: dict[str, tuple[type[Any], str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fight", first(*AGAINST_SLICED.values()), ids=AGAINST_SLICED)
 async def test_a_layout_has_the_last_word_against_a_person(
     cluster: Any, simulated: Any, requests: list[Any], fight: tuple[Any, str, dict[str, Any]]

@@ -44,8 +44,14 @@ async def test_an_order_that_is_said_to_work_works(gpu: Any) -> None:
     ("model", "desired"),
     [
         ("a100", (("GRID A100-2-10C", 2), ("GRID A100-1-5C", 1))),
-        ("rtx-pro-6000", (("NVIDIA RTX Pro 6000 Blackwell DC-1-2Q", 3),)),
-        ("rtx-pro-6000", (("NVIDIA RTX Pro 6000 Blackwell DC-2-12Q", 2),)),
+        *(
+            pytest.param(
+                "rtx-pro-6000",
+                ((f"NVIDIA RTX Pro 6000 Blackwell DC-{profile}", count),),
+                marks=pytest.mark.slow,
+            )
+            for profile, count in (("1-2Q", 3), ("2-12Q", 2))
+        ),
     ],
 )
 async def test_gpu_instances_take_as_many_as_is_said(

@@ -71,6 +71,7 @@ async def spaces(chart: Installed) -> AsyncIterator[tuple[str, str]]:
         await chart.client.delete(NAMESPACES, name)
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_a_vcenter_whose_secret_is_elsewhere_says_so_and_others_are_asked(
     chart: Installed, spaces: tuple[str, str], monkeypatch: pytest.MonkeyPatch

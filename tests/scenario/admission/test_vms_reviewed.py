@@ -85,6 +85,7 @@ async def test_claim_and_vm_in_one_file(
     await world.running("desk")
 
 
+@pytest.mark.slow
 async def test_another_users_device(
     world: World, admin: Kubectl, make_claim: Any, make_vm: Any
 ) -> None:

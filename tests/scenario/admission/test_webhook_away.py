@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from laneway.api import PCIDevice, PCIDeviceClaim, VGPUDevice
+from laneway.controllers.timing import Timing
 from laneway.kube.client import Client
 from laneway.kube.resource import served
 from support.kubectl import Kubectl
@@ -52,6 +53,7 @@ async def away(client: Client) -> AsyncIterator[None]:
 async def test_what_requests_no_device_goes_on_and_everything_else_waits(
     world: World, cluster: Any, admin: Kubectl, make_vm: Any, make_claim: Any
 ) -> None:
+    cluster.timing = Timing(retry=0.2)
     await world.add("node1", "a2-vfio")
     await world.vgpu(VGPU, "NVIDIA A2-8Q")
     desk = make_vm("desk", "Always", gpus=[("screen", SMALL)])

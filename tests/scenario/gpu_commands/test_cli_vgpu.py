@@ -38,6 +38,7 @@ from support.commands import (
     started,
     trial,
 )
+from support.examples import first
 
 # ------------------------------------------------------------------------------------- vgpu set
 
@@ -113,7 +114,7 @@ async def test_a_dry_run_whose_layout_another_client_deletes_ends_without_a_warn
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", first(signal.SIGINT, signal.SIGTERM))
 async def test_nothing_is_left_of_a_dry_run_that_was_interrupted(
     cluster: Any, a2: Any, kubeconfig: str, number: signal.Signals
 ) -> None:

@@ -15,6 +15,7 @@ from laneway.host.scan import scan
 from laneway.sim import dump
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
+from support.examples import first
 
 MakeHost = Callable[..., SimulatedHost]
 
@@ -23,7 +24,7 @@ def reloaded(host: SimulatedHost | RealHost) -> Inventory:
     return scan(SimulatedHost("node", dump.parse(capture(host)), {}))
 
 
-@pytest.mark.parametrize("model", ["a2", "l40s", "a100", "hgx-h100", "plain", "dump"])
+@pytest.mark.parametrize("model", first("dump", "a2", "l40s", "a100", "hgx-h100", "plain"))
 def test_a_captured_host_scans_as_the_host_did(model: str, a2_dump_path: Path) -> None:
     host = build(parse_spec(str(a2_dump_path) if model == "dump" else model), "node")
     before, after = scan(host), reloaded(host)

@@ -72,6 +72,7 @@ def fields(schema: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield from fields(schema["items"], f"{path}[]")
 
 
+@pytest.mark.slow
 def test_the_file_is_what_the_tool_makes_of_the_copies(
     generator: ModuleType, shipped: dict[str, Any]
 ) -> None:

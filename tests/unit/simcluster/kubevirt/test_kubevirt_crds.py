@@ -31,6 +31,7 @@ def shipped(generator: ModuleType) -> list[dict[str, Any]]:
     return json.loads(lzma.decompress(generator.TARGET.read_bytes()))
 
 
+@pytest.mark.slow
 def test_the_file_is_what_the_tool_makes_of_the_copies(
     generator: ModuleType, shipped: list[dict[str, Any]]
 ) -> None:

@@ -46,6 +46,7 @@ def require_answer(server: Any, response: Any) -> None:
     assert not server.failures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("half", [1, 2])  # so that two processes can share the work
 def test_requests_made_from_the_openapi_documents(
     server: Any,
@@ -107,6 +108,7 @@ BODIES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("media_type", [*WRITES, *PATCHES])
 def test_bodies_that_are_no_objects(server: Any, operations: list[Any], media_type: str) -> None:
     method, path = WRITES.get(media_type, ("PATCH", f"{PATH}/kept?fieldManager=f"))
