@@ -221,13 +221,18 @@ run_image() {
     "$python" tools/image/check.py "$cache/pip"
 }
 
-# ---- extension: an API server and a checker of Kubernetes 1.36's libraries ---
+# ---- libraries: what those of Kubernetes 1.36 make of our definitions, policies and texts ----------
 
-prepare_extension() {
+prepare_libraries() {
   have curl:curl openssl:openssl setsid:util-linux apt-get:apt || return
   [[ -e $cache/extension-apiserver/bin/made-of ]] ||
     echo "tiers: building an API server from Debian's newest libraries, once: eight minutes or so"
   kept extension-apiserver tools/extension-apiserver/build.sh "$cache/extension-apiserver"
+}
+
+run_libraries() {
+  LANEWAY_CHECKER=$cache/extension-apiserver/bin/checker \
+    "$python" -m pytest -q --timeout 600 --durations=3 tests/libraries
 }
 
 # ---- wheels: of each distribution, installed where there is nothing else -----

@@ -14,7 +14,7 @@ PATTERN = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 WRONG = f"quantities must match the regular expression '{PATTERN}'"
 
 _TEXT = re.compile(
-    r"([+-]?)(\d+\.?\d*|\.\d+)(?:(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]?)|[eE]([+-]?\d{1,3}))", re.ASCII
+    r"([+-]?)(\d*\.?\d*)(?:(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]?)|[eE]([+-]?\d{1,3}))", re.ASCII
 )
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -52,11 +52,12 @@ def value(text: str) -> int:
 
 
 def _parts(text: str) -> tuple[str, str, str, str | None]:
-    match = _TEXT.fullmatch(text) if len(text) <= _LONGEST else None
+    match = _TEXT.fullmatch(text) if 0 < len(text) <= _LONGEST else None
     if match is None:
         raise ValueError(WRONG)
     sign, digits, suffix, exponent = match.groups()
-    return sign, digits, suffix or "", exponent
+    # Kubernetes reads an amount without digits, such as `m`, as none.
+    return sign, digits.rstrip(".") or "0", suffix or "", exponent
 
 
 def _binary(whole: int) -> str:

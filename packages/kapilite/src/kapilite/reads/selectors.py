@@ -5,8 +5,7 @@ and people read the errors. A parsed selector is a pure function of an object an
 whatever the object looks like; an empty selector chooses everything. `!=` and `notin` also choose
 objects that lack the label.
 
-Values compare as text, as in Kubernetes. Ordering (`>`, `<`) is not part of this server's
-selectors and is refused like any other unknown operator.
+Values compare as text, as in Kubernetes; `>` and `<` compare labels that are integers.
 """
 
 from __future__ import annotations
@@ -61,6 +60,7 @@ _ABSENT = {"spec.hostNetwork": "false", "spec.unschedulable": "false", "status.r
 
 _TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+)")
 _SYMBOLS = frozenset({"=", "==", "!=", "!", "(", ")", ",", "<", ">", ""})
+_INTEGER = re.compile("[+-]?[0-9]{1,63}", re.ASCII)
 _ESCAPED = re.compile(r"\\(.?)", re.DOTALL)
 
 
@@ -78,6 +78,16 @@ class _Requirement(NamedTuple):
         return found != self.negated
 
 
+class _Comparison(NamedTuple):
+    key: str
+    greater: bool
+    bound: int
+
+    def holds(self, labels: dict[str, Any]) -> bool:
+        value = _integer(labels.get(self.key))
+        return value is not None and (value > self.bound if self.greater else value < self.bound)
+
+
 class _Term(NamedTuple):
     path: tuple[str, ...]
     negated: bool
@@ -91,7 +101,7 @@ class _Term(NamedTuple):
 class LabelSelector:
     """Chooses objects by their labels."""
 
-    def __init__(self, requirements: tuple[_Requirement, ...]) -> None:
+    def __init__(self, requirements: tuple[_Requirement | _Comparison, ...]) -> None:
         self._requirements = requirements
 
     def __call__(self, obj: dict[str, Any]) -> bool:
@@ -154,8 +164,8 @@ class _Parser:
         self._tokens = _TOKEN.findall(text)
         self._at = 0
 
-    def requirements(self) -> list[_Requirement]:
-        found: list[_Requirement] = []
+    def requirements(self) -> list[_Requirement | _Comparison]:
+        found: list[_Requirement | _Comparison] = []
         if not self._peek():
             return found
         while True:
@@ -170,7 +180,7 @@ class _Parser:
             if self._peek() != "!" and not self._at_word():
                 self._unexpected("identifier after ','")
 
-    def _requirement(self) -> _Requirement:
+    def _requirement(self) -> _Requirement | _Comparison:
         if self._peek() == "!":
             self._take()
             return _Requirement(self._key(), negated=True, values=None)
@@ -180,12 +190,21 @@ class _Parser:
         operator = self._take()
         if operator in {"in", "notin"}:
             values = self._set()
-        elif operator in {"=", "==", "!="}:
+        elif operator in {"=", "==", "!=", ">", "<"}:
             values = frozenset({self._exact()})
         else:
-            self._unexpected("in, notin, =, ==, !=", operator)
+            self._unexpected("in, notin, =, ==, !=, gt, lt", operator)
         for value in values:
             _require_valid(unfit(f"values[0][{key}]", value, names.label_value(value)))
+        if operator in {">", "<"}:
+            (text,) = values
+            bound = _integer(text)
+            if bound is None:
+                _refuse(
+                    f'unable to parse requirement: values[0]: Invalid value: "{text}": '
+                    "for 'Gt', 'Lt' operators, the value must be an integer"
+                )
+            return _Comparison(key, operator == ">", bound)
         return _Requirement(key, negated=operator in {"notin", "!="}, values=values)
 
     def _key(self) -> str:
@@ -206,11 +225,6 @@ class _Parser:
         if self._peek() != "(":
             self._unexpected("'('")
         self._take()
-        if self._peek() == ")":
-            _refuse(
-                "unable to parse requirement: values: Invalid value: []: "
-                "for 'in', 'notin' operators, values set can't be empty"
-            )
         values = set()
         while True:
             values.add(self._take() if self._at_word() else "")
@@ -234,6 +248,13 @@ class _Parser:
     def _unexpected(self, expected: str, found: str | None = None) -> NoReturn:
         found = self._peek() if found is None else found
         _refuse(f"unable to parse requirement: found '{found}', expected: {expected}")
+
+
+def _integer(text: Any) -> int | None:
+    """The number of 64 bits that a text is."""
+    if not isinstance(text, str) or not _INTEGER.fullmatch(text):
+        return None
+    return number if -(2**63) <= (number := int(text)) < 2**63 else None
 
 
 def _require_valid(problems: Iterable[Problem]) -> None:
