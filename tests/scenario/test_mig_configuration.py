@@ -129,6 +129,7 @@ async def test_from_a_card_out_of_the_box_to_vgpus_in_gpu_instances_and_back(
 # ------------------------------------------------------------------- what is there, and who made it
 
 
+@pytest.mark.slow
 async def test_what_was_made_by_hand_is_adopted_and_then_converted_with_the_least_loss(
     cluster, divided
 ):

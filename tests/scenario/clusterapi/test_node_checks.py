@@ -141,10 +141,21 @@ async def tell_kubeconfig(world: Any, kubeconfig: str) -> None:
     ("kubeconfig", "words"),
     [
         ("users: [{name: a, user: {exec: {command: /bin/touch}}}]", "exec names something outside"),
-        ("users: [{name: a, user: {tokenFile: /etc/shadow}}]", "tokenFile names something outside"),
-        ("clusters: [{name: a, cluster: {certificate-authority: /a}}]", "certificate-authority"),
-        ("\t", "not valid YAML"),
-        ("", "no current context"),
+        *(
+            pytest.param(kubeconfig, words, marks=pytest.mark.slow)
+            for kubeconfig, words in (
+                (
+                    "users: [{name: a, user: {tokenFile: /etc/shadow}}]",
+                    "tokenFile names something outside",
+                ),
+                (
+                    "clusters: [{name: a, cluster: {certificate-authority: /a}}]",
+                    "certificate-authority",
+                ),
+                ("\t", "not valid YAML"),
+                ("", "no current context"),
+            )
+        ),
     ],
 )
 async def test_a_kubeconfig_of_no_use_is_reported_and_nothing_is_run(

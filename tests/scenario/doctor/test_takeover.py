@@ -280,6 +280,7 @@ async def test_an_interrupted_takeover_is_begun_again_and_ends_the_same(
         await cluster.client.get(record.CONFIG_MAPS, RECORD, NAMESPACE)
 
 
+@pytest.mark.slow
 async def test_the_way_back_is_refused_where_it_would_cost_a_device(
     world: World, harvester: Any, laneway: Laneway
 ) -> None:

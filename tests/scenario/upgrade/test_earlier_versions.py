@@ -124,6 +124,7 @@ async def test_definitions_change_beneath_stored_objects(server: Server, version
         assert (put.get("spec"), put.get("status")) == (now.get("spec"), now.get("status"))
 
 
+@pytest.mark.slow
 async def test_a_data_directory_continues(tmp_path: Path, version: str) -> None:
     """Nothing is written to hardware that is as desired; no spec changes, statuses are written."""
     _, objects = left_by(version)

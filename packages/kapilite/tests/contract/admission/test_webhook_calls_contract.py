@@ -227,6 +227,7 @@ async def test_a_service_without_addresses(kube: Any) -> None:
 # ---- time ----
 
 
+@pytest.mark.slow
 async def test_many_requests_at_once(kube: Any, hooks: Any, answers: Any) -> None:
     """Each waits for a nested one, so none may wait for another's connection."""
     await kube.configure("validating", kube.webhook("/h"))

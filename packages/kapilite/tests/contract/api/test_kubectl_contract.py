@@ -167,6 +167,7 @@ def kubectl() -> str:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "story",
     [
