@@ -41,7 +41,7 @@ class _Kept(NamedTuple):
 
 
 class Rights(NamedTuple):
-    """Of the rights checked, those that are granted; and what to tell of those not known."""
+    """Which of the checked rights are granted, and the text for those that could not be checked."""
 
     granted: Granted = frozenset()
     warnings: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""`laneway vsphere`: what vCenters have for machines, who has it, and what is still free.
+"""`laneway vsphere`: what vCenters have for machines, what uses it, and what is still free.
 
 Only objects of Kubernetes are read, which the manager keeps: no credentials of a vCenter are
 needed, and what is shown is what machines are decided by.

@@ -49,7 +49,7 @@ class TakeoverFacts(msgspec.Struct, frozen=True, kw_only=True):
     cluster: ClusterFacts
     claims: tuple[ClaimFact, ...] = ()
     waiting: tuple[str, ...] = ()
-    """Specs, by object, that are not carried out yet; those of claims are not among them."""
+    """Specs, by object, that the agent has not applied yet; without those of claims."""
     vms: tuple[VmFact, ...] = ()
     permitted: int = 0
     """Entries among KubeVirt's permitted devices that an external plugin serves."""

@@ -1,6 +1,6 @@
 """Which container has which device, asked of the kubelet.
 
-The kubelet tells of pods that it admitted and that have not ended, so what it does not name is
+The kubelet lists pods that it admitted and that have not ended, so what it does not name is
 released. Every call opens its own connection: it is made seldom, a connection to a local socket
 costs nothing, and so there is nothing to mend after the kubelet was restarted.
 """

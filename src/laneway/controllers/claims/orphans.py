@@ -1,4 +1,4 @@
-"""Releases what was taken for claims that are gone without having been carried out to their end.
+"""Releases devices that were bound for claims which were removed before they were released.
 
 Each device for itself: one that fails or is in use waits, and is tried again now and then. Devices
 that were bound to vfio-pci otherwise are named in the log, once, and left alone.

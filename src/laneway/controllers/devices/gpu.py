@@ -137,7 +137,7 @@ def status(
 
     A client that waits for it goes on with its functions, or with the GPU as a whole, so it is
     Ready last. `complete`: each function has a VGPUDevice that its agent has filled in. `left`: an
-    object of the functions is there, or the GPU's own still tells of them.
+    object of the functions is there, or the GPU's own object still lists them.
     """
     count, mode = len(shown.status.vf_addresses), shown.status.mode
     if stored.spec.enabled:

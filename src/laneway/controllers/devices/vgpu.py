@@ -171,7 +171,7 @@ def _said(condition: str, say: Say, *, holds: bool) -> Condition:
 
 
 def remembering(stored: VGPUDevice, status: VGPUDeviceStatus) -> VGPUDeviceStatus:
-    """A status that tells of a vGPU which is desired and missing what it was when it was here."""
+    """The status of a desired vGPU that is missing: what it was when it last existed."""
     if status.configure_vgpu_type_name or not stored.spec.enabled:
         return status
     profile, place = last(stored)

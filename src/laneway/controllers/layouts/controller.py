@@ -60,7 +60,7 @@ from laneway.kube.queue import WorkQueue
 log = logging.getLogger(__name__)
 
 PROGRESS_SECONDS = 1.0
-"""How often at most an entry is written that tells of progress only, for all agents see it."""
+"""How often at most an entry is written that only shows progress, because all agents see it."""
 
 
 class _Look(NamedTuple):

@@ -1,4 +1,4 @@
-"""The devices that VMs can request, as claims and VGPUDevices tell of them.
+"""The devices that VMs can request, as claims and VGPUDevices show them.
 
 A vGPU of the vendor's VFIO framework has a claim, like any other function; one that is a mediated
 device has none and stands for itself. What is being deleted is a device only as long as a VM or pod

@@ -136,7 +136,7 @@ def _part_of(part: HostGroupPart) -> GroupPart:
 
 
 def host_object(vcenter: str, host: Host) -> VSphereHost:
-    """The object that tells of a host."""
+    """The VSphereHost of a host."""
     return VSphereHost(
         metadata=ObjectMeta(name=names.vsphere_host_object_name(vcenter, host.ref)),
         spec=VSphereHostSpec(vcenter=vcenter, ref=host.ref),

@@ -1,4 +1,4 @@
-"""Keeps what only the driver's own program tells of the GPUs of one host: modes and GPU instances.
+"""Keeps what only the driver's own program reports of a host's GPUs: modes and GPU instances.
 
 The program takes a second or two and may hang, so it is never waited for while something else is
 to be reported: an inventory carries the last answer until there is a new one. Only before the very

@@ -13,7 +13,7 @@ from laneway.kube.client import Client
 from laneway.kube.errors import ApiError, NotFoundError
 
 LOOK_SECONDS = 1.0
-MANAGER = "laneway-give-back"
+MANAGER = "laneway-release"
 """Under which name fields are written."""
 
 Tell = Callable[[str], None]

@@ -307,7 +307,7 @@ def _parent(function: PCIDevice) -> str:
 
 
 def _counts(vgpu: VGPUDevice | None) -> tuple[bool, bool] | None:
-    """What its GPU's object tells of a VGPUDevice."""
+    """What its GPU's object shows of a VGPUDevice."""
     return (vgpu.spec.enabled, vgpu.status.observed_generation > 0) if vgpu else None
 
 

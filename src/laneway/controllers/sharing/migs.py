@@ -170,7 +170,7 @@ class MigController(ActingController[MigConfiguration, DesiredMig]):
     async def plan(self, desired: DesiredMig) -> Decision:
         decision = await super().plan(desired)
         if isinstance(decision, Satisfied):
-            # Another caller has been quicker, and the driver tells of instances only when asked.
+            # Another caller has been quicker, and the driver reports instances only when asked.
             await self.context.observer.rescan(desired.address)
         return decision
 

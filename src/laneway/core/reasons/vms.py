@@ -148,7 +148,7 @@ REASONS = (
             "The cluster has enough of every resource, and no node has all that one VM requests."
         ),
         remedy=(
-            "Request fewer, or free what the message names on one node. To see who has it: "
+            "Request fewer, or free what the message names on one node. To see what uses it: "
             "`laneway capacity`."
         ),
     ),

@@ -169,7 +169,7 @@ class NoNodeFits(Refusal, frozen=True):
         return (
             "A VM needs all of its devices on one node, and there is room for "
             f"{self.possible} of {self.vms}: {reported}{more}. Request fewer, or free what is "
-            "missing. To see who has it: laneway capacity"
+            "missing. To see what uses it: laneway capacity"
         )
 
 

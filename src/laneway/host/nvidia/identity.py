@@ -1,4 +1,4 @@
-"""Which card sits at which address: the UUID that NVIDIA's driver tells of every GPU it has.
+"""Which card sits at which address: the UUID that NVIDIA's driver reports for every GPU it drives.
 
 The driver prints question marks until it has initialised a GPU. What is not certain is not known: a
 text that is no UUID, or one that two GPUs show, identifies no card, because the desired states of a

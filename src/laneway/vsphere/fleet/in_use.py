@@ -38,7 +38,7 @@ def _places(attached: Attached, vm: str, host: Host | None) -> tuple[str, ...]:
 
 
 def is_on(vm: str, hosts: Iterable[Host]) -> bool:
-    """Whether a host tells of a VM as one that is on with devices."""
+    """Whether a host reports a VM as powered on with devices."""
     return bool(vm) and any(
         any(device.holder == vm for device in host.devices)
         or any(user.vm == vm for gpu in host.shared_gpus for user in gpu.users)

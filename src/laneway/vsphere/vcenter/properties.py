@@ -34,7 +34,7 @@ def collector(content: Any, stub: Stub) -> Any:
 
 
 def properties(kind: Any, paths: Sequence[str]) -> Any:
-    """What to tell of objects of a kind."""
+    """Which properties of objects of a kind to report."""
     return Collector.PropertySpec(type=kind, all=False, pathSet=list(paths))
 
 

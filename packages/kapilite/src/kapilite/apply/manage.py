@@ -2,7 +2,7 @@
 
 A write that is no apply takes what it changes away from everybody else. An apply shares fields on
 whose value it agrees, is refused where it does not unless forced, and removes what its manager
-applied before and now leaves out, as long as no other owns it.
+applied before and now leaves out, unless another manager owns it.
 """
 
 from __future__ import annotations

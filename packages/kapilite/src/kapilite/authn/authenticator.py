@@ -62,7 +62,7 @@ class Authenticator:
             raise unauthorized() from None
 
     def by_token(self, token: str, audiences: Sequence[str] = (ISSUER,)) -> Verified:
-        """Whom a token tells to one of these audiences. Raises InvalidToken."""
+        """The user that a token identifies to one of these audiences. Raises InvalidToken."""
         known = self._users.get(_digest(token))
         if known is not None:
             if ISSUER not in audiences:

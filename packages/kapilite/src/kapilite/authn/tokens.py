@@ -78,7 +78,7 @@ class _LegacyPayload(msgspec.Struct):
 
 
 class Verified(NamedTuple):
-    """Whom a token tells, and for which of the audiences requested."""
+    """The user that a token identifies, and the requested audiences that it is for."""
 
     user: User
     audiences: tuple[str, ...]
@@ -137,7 +137,7 @@ class ServiceAccountTokens:
         )
 
     def verify(self, token: str, audiences: Sequence[str] = (ISSUER,)) -> Verified:
-        """Whom a token tells to one of these audiences. Raises InvalidToken."""
+        """The user that a token identifies to one of these audiences. Raises InvalidToken."""
         claims = self._claims(token)
         try:
             if claims.get("iss") == ISSUER:

@@ -70,7 +70,7 @@ def units_of(host: Host, request: DeviceRequest) -> tuple[Unit, ...] | None:
 
 
 def _unit(part: GroupPart) -> Unit | None:
-    """None for virtual functions and the like, of which vCenter does not tell who has them."""
+    """None for virtual functions and the like, whose users vCenter does not report."""
     if part.profile:
         return VgpuRequest(part.profile)
     return PassthroughRequest((part.ids,), part.label) if part.ids is not None else None

@@ -1,4 +1,4 @@
-"""How much there is of one thing on some hosts, who has it, and what is free of it."""
+"""How much of one resource some hosts have, which VMs use it, and how much is free."""
 
 from __future__ import annotations
 
