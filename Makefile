@@ -17,7 +17,7 @@ DEV := .venv-dev/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-laws test-kernel test-realapi test-libraries test-vcenter test-image test-wheels test-chart test-changes test-durability test-fuzz test-all check manifests reference docs mutants bench constraints vcenter-sim venv venv-dev clean
+.PHONY: help up test test-laws test-kernel test-realapi test-current test-libraries test-vcenter test-image test-wheels test-chart test-changes test-durability test-fuzz test-all check manifests reference docs mutants bench constraints vcenter-sim venv venv-dev clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -38,6 +38,9 @@ test-kernel: venv-dev ## the host layer against real kernels with simulated GPUs
 # KUBECONFIG counts only where it is typed: one from the environment may be a cluster that matters.
 test-realapi: venv-dev ## the API layers against a real kube-apiserver; KUBECONFIG=FILE names one
 	@LANEWAY_KUBECONFIG="$(if $(filter command%,$(firstword $(origin KUBECONFIG))),$(KUBECONFIG))" tools/tiers.sh realapi
+
+test-current: venv-dev ## the same on an API server of Kubernetes 1.36's libraries
+	@tools/tiers.sh current
 
 test-libraries: venv-dev ## definitions, policies and texts, judged by the libraries of Kubernetes 1.36
 	@tools/tiers.sh libraries

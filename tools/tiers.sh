@@ -163,30 +163,56 @@ prepare_realapi() {
 }
 
 run_realapi() {
-  local status=0 kubeconfig=${LANEWAY_KUBECONFIG:-}
-  if [[ -z $kubeconfig ]]; then
-    tools/real-apiserver/start.sh "$assets" "$scratch/server" || return
-    kubeconfig=$scratch/server/kubeconfig
-  fi
-  local server=(env KUBECONFIG="$kubeconfig" LANEWAY_REALAPI=1)
-  # These keep to namespaces and names of their own; the others want all Laneway objects to themselves.
-  "${server[@]}" "$python" -m pytest -q -n 2 --dist loadfile \
-    packages/kapilite/tests/contract/{api,admission} tests/contract/client || status=$?
-  "${server[@]}" "$python" -m pytest -q tests/realapi || status=$?
-  "${server[@]}" "$python" -m pytest -q -m realapi --durations=6 tests/scenario || status=$?
-  # These want all objects of Cluster API to themselves, so they never run on a named cluster.
-  if [[ -n ${LANEWAY_KUBECONFIG:-} ]]; then
+  local kubeconfig=${LANEWAY_KUBECONFIG:-}
+  if [[ -n $kubeconfig ]]; then
+    # The machines want all objects of Cluster API to themselves.
     echo "tiers: no machines on vSphere on a given cluster"
-  elif prepare_vcenter; then
-    "${server[@]}" XDG_CACHE_HOME="${cache%/*}" LANEWAY_VCENTER=1 \
-      "$python" -m pytest -q -m realapi --durations=6 tests/vcenter/stories || status=$?
+    on_server "$kubeconfig" ""
   else
-    echo "tiers: no machines on vSphere on this server: $reason"  # which leaves out tier vcenter, too
+    started "$assets" && on_server "$scratch/server/kubeconfig" "" with_machines
   fi
+}
+
+# started BIN: a server of these programs, for this run.
+started() {
+  tools/real-apiserver/start.sh "$1" "$scratch/server"
+}
+
+# on_server KUBECONFIG WHICH [MORE]: the tests of a server, of which WHICH selects some by markers.
+on_server() {
+  local status=0 which=$2 more=${3:-}
+  local server=(env KUBECONFIG="$1" LANEWAY_REALAPI=1)
+  # These keep to namespaces and names of their own; the others want all Laneway objects to themselves.
+  "${server[@]}" "$python" -m pytest -q -n 2 --dist loadfile -m "$which" \
+    packages/kapilite/tests/contract/{api,admission} tests/contract/client || status=$?
+  "${server[@]}" "$python" -m pytest -q -m "$which" tests/realapi || status=$?
+  "${server[@]}" "$python" -m pytest -q -m "realapi${which:+ and ($which)}" --durations=6 tests/scenario ||
+    status=$?
+  [[ -z $more ]] || $more "${server[@]}" || status=$?
   if [[ $status != 0 && -d $scratch/server ]]; then
     tail -n 20 "$scratch/server/kube-apiserver.log"
   fi
   return $status
+}
+
+# with_machines ENV...: machines on vSphere, on the same server.
+with_machines() {
+  if prepare_vcenter; then
+    "$@" XDG_CACHE_HOME="${cache%/*}" LANEWAY_VCENTER=1 \
+      "$python" -m pytest -q -m realapi --durations=6 tests/vcenter/stories
+  else
+    echo "tiers: no machines on vSphere on this server: $reason"  # which leaves out tier vcenter, too
+  fi
+}
+
+# ---- current: the same on an API server of Kubernetes 1.36's libraries -----------------------------
+# It has no rules, columns and controllers of built-in kinds, so what is about these is left out.
+
+prepare_current() { prepare_libraries; }
+
+run_current() {
+  started "$cache/extension-apiserver/bin" &&
+    on_server "$scratch/server/kubeconfig" "not whole_kubernetes"
 }
 
 # ---- vcenter: what talks to vSphere, each test with a simulated vCenter of its own ----

@@ -118,7 +118,8 @@ async def test_the_result_is_completed_and_checked(kube: Any, hooks: Any, answer
         {"op": "replace", "path": "/nope/nope", "value": 1},
         {"op": "remove", "path": "/nope"},
         {"op": "test", "path": "/kind", "value": "Other"},
-        {"op": "unheard-of", "path": "/data"},
+        # Debian builds the libraries with another release of json-patch than Kubernetes.
+        pytest.param({"op": "unheard-of", "path": "/data"}, marks=pytest.mark.whole_kubernetes),
         add("/metadata/labels", {"a": 5}),
         add("/metadata", 5),
     ],
@@ -176,7 +177,8 @@ async def test_what_the_server_decides_about_a_new_object(
     meta = made["metadata"]
     assert meta["uid"] != "theirs"
     assert meta["creationTimestamp"] != past
-    assert "deletionTimestamp" not in meta
+    if kube.minor < 36:
+        assert "deletionTimestamp" not in meta
     assert meta["generation"] == 1
     assert "status" not in made
 

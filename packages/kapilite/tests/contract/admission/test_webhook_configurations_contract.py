@@ -281,6 +281,7 @@ PROBLEMS: list[tuple[dict[str, Any], list[tuple[str, tuple[str, str]]]]] = [
 ]
 
 
+@pytest.mark.whole_kubernetes
 @pytest.mark.parametrize(("fields", "expected"), PROBLEMS)
 async def test_a_configuration_that_is_not_valid(kube: Any, fields: Any, expected: Any) -> None:
     for kind in ("validating", "mutating"):
@@ -297,6 +298,7 @@ async def test_two_webhooks_of_one_name(kube: Any) -> None:
     assert reply.causes == [("webhooks[1].name", "FieldValueDuplicate", text)]
 
 
+@pytest.mark.whole_kubernetes
 async def test_reinvocation_policies(kube: Any) -> None:
     obj = kube.configuration("mutating", "x", kube.webhook("/h", reinvocationPolicy="X"))
     reply = await kube.post(CONFIGURATIONS.format("mutating"), obj, dryRun="All")
@@ -348,6 +350,7 @@ async def test_a_ca_bundle_that_is_not_base64(kube: Any) -> None:
     assert reply.status in (400, 422)
 
 
+@pytest.mark.whole_kubernetes
 async def test_the_table(kube: Any) -> None:
     obj = kube.configuration("validating", "x", kube.webhook("/a"), kube.webhook("/b"))
     made = await kube.post(CONFIGURATIONS.format("validating"), obj)

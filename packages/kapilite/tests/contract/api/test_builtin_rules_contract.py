@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.whole_kubernetes
+
 
 def pod(kube: Any, container: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
     made: dict[str, Any] = kube.of("pods").new(

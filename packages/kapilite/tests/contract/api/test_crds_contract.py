@@ -113,6 +113,14 @@ async def test_null_is_kept_only_where_it_is_allowed(kube: Any, gizmos: Any) -> 
     assert made["spec"] == {"note": None, "size": "small"}
 
 
+NEWER = {
+    'Invalid value: "number"': 'Invalid value: "float64": spec.replicas in body must be of type',
+    'Invalid value: "yesterday"': 'Invalid value: "yesterday": spec.since in body must be of type',
+    'Invalid value: "***"': 'Invalid value: "***": spec.secret in body must be of type byte',
+}
+"""What newer releases answer about formats, all of them with reason FieldValueTypeInvalid."""
+
+
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
@@ -185,6 +193,10 @@ async def test_a_schema_refuses(
 ) -> None:
     causes = await refused(kube, gizmos, spec)
 
+    field, _, message = expected
+    newer = next((NEWER[old] for old in NEWER if message.startswith(old)), "")
+    if kube.minor >= 36 and newer:
+        expected = (field, "FieldValueTypeInvalid", newer)
     assert any(all(map(str.startswith, cause, expected)) for cause in causes), causes
 
 
@@ -360,10 +372,11 @@ async def test_rules_in_cel_hold(kube: Any, crd: Any) -> None:
 
     answer = await kube.patch(things.path("x"), {"spec": {"a": "2"}})
 
+    value = "" if kube.minor >= 36 else '"object": '
     assert answer.refusal == (
         422,
         "Invalid",
-        f'Thing.{things.group} "x" is invalid: spec: Invalid value: "object": a stays',
+        f'Thing.{things.group} "x" is invalid: spec: Invalid value: {value}a stays',
     )
     broken = crd(schema)
     rule["rule"] = "self.none == 1"

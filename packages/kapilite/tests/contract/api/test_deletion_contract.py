@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.whole_kubernetes
+
 FINALIZER = "laneway.example/hold"
 
 

@@ -167,6 +167,7 @@ def kubectl() -> str:
     return found
 
 
+@pytest.mark.whole_kubernetes
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "story",
@@ -205,6 +206,7 @@ async def tell(shell: Shell, story: list[Step], minor: int) -> list[Step]:
     ]
 
 
+@pytest.mark.whole_kubernetes
 async def test_kubectl_follows_what_happens(
     kubectl: str, kube: Any, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

@@ -43,6 +43,11 @@ def pod(**spec: Any) -> dict[str, Any]:
     return {"spec": {"template": {"spec": spec}}}
 
 
+KUBERNETES = pytest.mark.whole_kubernetes
+"""Debian builds the libraries with another release of json-patch than Kubernetes."""
+
+
+@pytest.mark.whole_kubernetes
 async def test_json_patch_has_all_operations(kube: Any, config: Any) -> None:
     path, _ = config
     change = [
@@ -67,7 +72,9 @@ async def test_json_patch_has_all_operations(kube: Any, config: Any) -> None:
         ([{"op": "test", "path": "/data/a", "value": "9"}], (422, "Invalid", REJECTED)),
         ([{"op": "remove", "path": "/data/none"}], (422, "Invalid", REJECTED)),
         ([{"op": "replace", "path": "/none/x", "value": 1}], (422, "Invalid", REJECTED)),
-        ([{"op": "explode", "path": "/data/a"}], (422, "Invalid", REJECTED)),
+        pytest.param(
+            [{"op": "explode", "path": "/data/a"}], (422, "Invalid", REJECTED), marks=KUBERNETES
+        ),
         ({"op": "test"}, (400, "BadRequest", "")),
         ([{"op": "add", "path": "/data/a", "value": {}}], (422, "Invalid", "patch: Invalid value")),
         (b"[{", (400, "BadRequest", "")),

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.whole_kubernetes
+
 
 def from_(*peers: Any, **rule: Any) -> dict[str, Any]:
     return {"ingress": [{"from": list(peers), **rule}]}

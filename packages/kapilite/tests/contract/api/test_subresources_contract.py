@@ -96,6 +96,7 @@ DEFAULTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.whole_kubernetes
 @pytest.mark.parametrize("plural", DEFAULTS)
 async def test_defaults_of_built_in_kinds(kube: Any, plural: str) -> None:
     sent, expected = DEFAULTS[plural]
@@ -130,6 +131,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.whole_kubernetes
 @pytest.mark.parametrize(("plural", "fields", "field"), REFUSED)
 async def test_what_built_in_kinds_refuse(
     kube: Any, plural: str, fields: dict[str, Any], field: str
@@ -159,6 +161,7 @@ STAYS: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.whole_kubernetes
 @pytest.mark.parametrize(("plural", "fields", "change", "field"), STAYS)
 async def test_what_cannot_be_changed_later(
     kube: Any, plural: str, fields: Any, change: Any, field: str
@@ -225,6 +228,7 @@ async def test_nodes_report_their_status(kube: Any) -> None:
     assert sorted(c["type"] for c in merged["status"]["conditions"]) == ["Disk", "Ready"]
 
 
+@pytest.mark.whole_kubernetes
 async def test_a_deployment_can_be_scaled(kube: Any) -> None:
     await make(kube, "deployments", spec={**WORKLOAD, "replicas": 2})
     path = kube.of("deployments").path("x", "scale")
@@ -243,6 +247,7 @@ async def test_a_deployment_can_be_scaled(kube: Any) -> None:
     assert (await kube.patch(path, {"spec": {"replicas": -1}})).refusal[:2] == (422, "Invalid")
 
 
+@pytest.mark.whole_kubernetes
 async def test_a_pod_is_bound_to_a_node_once(kube: Any) -> None:
     await make(kube, "pods", spec=POD)
     pods = kube.of("pods")
@@ -262,6 +267,7 @@ async def test_a_pod_is_bound_to_a_node_once(kube: Any) -> None:
     assert 'pod x is already assigned to node "n1"' in message
 
 
+@pytest.mark.whole_kubernetes
 async def test_a_dry_eviction_evicts_nothing(kube: Any) -> None:
     pod = await make(kube, "pods", spec=POD)
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
@@ -275,6 +281,7 @@ async def test_a_dry_eviction_evicts_nothing(kube: Any) -> None:
         assert (await kube.get(path)).ok["metadata"]["uid"] == pod["metadata"]["uid"], namespace
 
 
+@pytest.mark.whole_kubernetes
 @pytest.mark.parametrize("spec", ["x", 5, [], {"replicas": "x"}, {"replicas": 1.5}])
 async def test_a_scale_must_be_one(kube: Any, spec: Any) -> None:
     deployment = await make(kube, "deployments", spec={**WORKLOAD, "replicas": 2})
@@ -313,6 +320,7 @@ async def test_a_generation_counts_changes_of_the_desired_state(kube: Any) -> No
     assert await generation({"spec": {"replicas": 3}}) == 2
 
 
+@pytest.mark.whole_kubernetes
 async def test_a_service_has_an_address_of_its_own(kube: Any) -> None:
     first = await make(kube, "services", spec={"ports": [{"port": 80}]})
     services = kube.of("services")
@@ -328,6 +336,7 @@ async def test_a_service_has_an_address_of_its_own(kube: Any) -> None:
     )
 
 
+@pytest.mark.whole_kubernetes
 async def test_events_are_one_thing_in_two_groups(kube: Any) -> None:
     now = "2026-01-01T00:00:00.000000Z"
     body = {
@@ -371,6 +380,7 @@ async def test_events_are_found_by_field(kube: Any, field: str) -> None:
     assert [item["metadata"]["name"] for item in found] == ["x"]
 
 
+@pytest.mark.whole_kubernetes
 async def test_an_event_is_of_the_namespace_that_it_is_about(kube: Any) -> None:
     events = kube.of("events")
     body = events.new("x", involvedObject={"kind": "Pod", "name": "p", "namespace": "default"})
@@ -383,7 +393,7 @@ async def test_an_event_is_of_the_namespace_that_it_is_about(kube: Any) -> None:
     [
         ("pods", "spec.nodeName", "n1"),
         ("pods", "status.phase", "Pending"),
-        ("pods", "spec.restartPolicy", "Always"),
+        pytest.param("pods", "spec.restartPolicy", "Always", marks=pytest.mark.whole_kubernetes),
         ("secrets", "type", "Opaque"),
         ("namespaces", "status.phase", "Active"),
     ],

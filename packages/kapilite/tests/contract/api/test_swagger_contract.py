@@ -70,6 +70,7 @@ async def test_a_map_says_what_is_in_it(document: bytes) -> None:
     assert [parts(one, 1) for one in parts(schema, TYPE)] == [[b"string"]]
 
 
+@pytest.mark.whole_kubernetes
 async def test_a_patch_says_that_it_can_be_tried(document: bytes) -> None:
     (paths,) = parts(document, PATHS)
 

@@ -226,6 +226,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.whole_kubernetes
 @pytest.mark.parametrize("plural", COLUMNS)
 async def test_the_columns_of_a_built_in_kind(kube: Any, plural: str) -> None:
     path = kube.of(plural).path()
