@@ -5,6 +5,7 @@ No kubelet runs the pods here, so nothing waits for them.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
@@ -169,6 +170,40 @@ def test_it_is_installed_upgraded_and_removed(
     assert api.call("/apis/rbac.authorization.k8s.io/v1/clusterroles/laneway-agent") is None
     assert api.call(f"{CRD}/pcidevices.devices.harvesterhci.io")
     assert api.call(f"{DEVICES}/pcidevices/kept")
+
+
+@pytest.mark.slow
+@pytest.mark.realapi
+def test_what_an_upgrade_adds_trusts_whom_the_others_trust(
+    release: Release, api: Administrator, chart: Path, kubeconfig: str
+) -> None:
+    release.install(chart, {"webhook": {"vsphere": {"enabled": False}}})
+    [cluster] = yaml.safe_load(Path(kubeconfig).read_text())["clusters"]
+    trusted = authority(cluster["cluster"])
+    paths = [
+        f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/{name}"
+        for kind, name in (("mutating", "laneway-mutator"), ("validating", "laneway-validator"))
+    ]
+    for path in paths:  # as the manager does
+        found = api.call(path)
+        for hook in found["webhooks"]:
+            hook["clientConfig"]["caBundle"] = trusted
+        assert api.call(path, "PUT", found)
+
+    release.upgrade(chart, {"webhook": {"vsphere": {"enabled": True}}})
+
+    for path in paths:
+        found = api.call(path)
+        known = {hook["name"]: hook["clientConfig"].get("caBundle") for hook in found["webhooks"]}
+        assert "vsphere.laneway.harvesterhci.io" in known
+        assert set(known.values()) == {trusted}
+
+
+def authority(cluster: Object) -> str:
+    """The authority of a cluster, as a kubeconfig and a webhook have it in themselves."""
+    if "certificate-authority-data" in cluster:
+        return str(cluster["certificate-authority-data"])
+    return base64.b64encode(Path(cluster["certificate-authority"]).read_bytes()).decode()
 
 
 @pytest.mark.slow
