@@ -107,7 +107,7 @@ class Installed:
         """Take all away, those first who could refuse the rest."""
         for path in sorted(self._made, key=lambda one: "webhookconf" not in one):
             with contextlib.suppress(NotFoundError):
-                await ask(self.client, "DELETE", path)
+                await ask(self.client, "DELETE", path, {"gracePeriodSeconds": 0})
         with contextlib.suppress(NotFoundError):
             await ask(self.client, "DELETE", secret_path())
 
@@ -123,16 +123,21 @@ class Installed:
             }
         return self._kinds[version]
 
-    async def token(self, account: str, namespace: str = NAMESPACE) -> str:
-        """A token of an account, as the kubelet requests it."""
+    async def token(self, account: str, namespace: str = NAMESPACE, node: str = "") -> str:
+        """A token of an account, as the kubelet of this node requests it for a pod there."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
-        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        spec = {}
+        if node:
+            pod = f"{account}-{node}"
+            await self.apply(_pod(pod, account, node))
+            spec = {"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": pod}}
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         answer = await ask(self.client, "POST", path, body)
         return str(answer["status"]["token"])
 
-    async def acting(self, account: str, namespace: str = NAMESPACE) -> Client:
+    async def acting(self, account: str, namespace: str = NAMESPACE, node: str = "") -> Client:
         """A client that is this account, to be used as an async context manager."""
-        user = User(token=await self.token(account, namespace))
+        user = User(token=await self.token(account, namespace, node))
         self.names[f"Bearer {user.token}"] = account
         return Client(replace(self._config, user=user))
 
@@ -150,6 +155,17 @@ def _here(obj: Object, port: int) -> Object:
     for one in obj.get("webhooks", ()):
         one["clientConfig"]["service"]["port"] = port
     return obj
+
+
+def _pod(name: str, account: str, node: str) -> Object:
+    """A pod of a part of Laneway, as far as a token is about it."""
+    spec = {
+        "serviceAccountName": account,
+        "nodeName": node,
+        "containers": [{"name": "main", "image": "laneway"}],
+    }
+    metadata = {"name": name, "namespace": NAMESPACE}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def account(name: str) -> Object:

@@ -128,7 +128,8 @@ class Pods:
             clients = {}
             for name in ACCOUNTS:
                 clients[name] = await stack.enter_async_context(await self._acting(client, name))
-            world.agents_client, world.managers_client = clients[AGENT], clients[MANAGER]
+            world.agent_clients = dict.fromkeys(world.nodes, clients[AGENT])
+            world.managers_client = clients[MANAGER]
             world.certificates = True
             await world.start_manager()
             stack.push_async_callback(world.kill_manager)

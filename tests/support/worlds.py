@@ -17,6 +17,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from laneway.api import PCIDevice, PCIDeviceClaim, VGPUDevice
+from laneway.kube.client import Client
 from laneway.kube.errors import NotFoundError
 from laneway.kube.kubevirt import KUBEVIRTS
 from laneway.kube.pods import PODS, Pod
@@ -71,8 +72,10 @@ class World:
     def __init__(self, cluster: Any, folder: Path) -> None:
         self.cluster = cluster
         self.client = cluster.client
-        self.agents_client = self.managers_client = cluster.own
-        """Set before the start, to have them act as other users."""
+        self.managers_client = cluster.own
+        """Set before the start, to have the manager act as another user."""
+        self.agent_clients: dict[str, Client] = {}
+        """By node, set before an agent starts: those that do not act as the administrator."""
         self.certificates = False
         """Set before the start, to have the manager keep that of a webhook."""
         self.dra = False
@@ -167,7 +170,7 @@ class World:
         node.agent = Agent(
             node.name,
             hardware,
-            self.agents_client,
+            self.agent_clients.get(node.name, self.cluster.own),
             self.cluster.families,
             kubelet=node.kubelet_folder,
             dra=self.dra,

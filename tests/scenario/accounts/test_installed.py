@@ -62,9 +62,9 @@ def dra(request: pytest.FixtureRequest) -> bool:
 async def world(
     cluster: Any, clients: dict[str, Client], dra: bool, tmp_path: Path
 ) -> AsyncIterator[World]:
-    """A world whose agents and manager are their accounts; it is not started."""
+    """A world whose manager is its account; it is not started."""
     world = World(cluster, tmp_path / "world")
-    world.agents_client, world.managers_client = clients[AGENT], clients[MANAGER]
+    world.managers_client = clients[MANAGER]
     world.certificates, world.dra = True, dra
     try:
         yield world
@@ -170,14 +170,20 @@ async def test_machine_gets_its_devices_while_everybody_has_its_own_account_only
         await world.start()
         async with webhook(chart, clients[WEBHOOK], tmp_path / "tls"):
             await until(lambda: asked(chart))
-            await story(world, chart, clients[RELEASE])
+            async with contextlib.AsyncExitStack() as stack:
+                for name, spec in (("node1", "plain"), ("node2", "a2-vfio" if world.dra else "a2")):
+                    node = await world.add(name, spec, agent=False)
+                    acting = await chart.acting(AGENT, node=name)
+                    world.agent_clients[name] = await stack.enter_async_context(acting)
+                    await world.start_agent(node)
+                await story(world, chart, clients[RELEASE])
 
     assert not [one for one in forbidden if one.startswith("laneway-")]
     of_agents = [one for one in asked_about if one["userInfo"]["username"].endswith(AGENT)]
     assert {one["resource"]["resource"] for one in of_agents} >= {"nodes", "pcideviceclaims"}
     judged = policies()
     for one in of_agents:
-        # Both agents have the same account here, which has no node in its token.
+        # Each token is of one node, though not every server says which.
         said = [refusal(judged, one, name) for name in ("node1", "node2")]
         assert said.count("") == 1, (one, said)
     of_manager = [one for one in asked_about if one["userInfo"]["username"].endswith(MANAGER)]
@@ -195,8 +201,7 @@ def watched() -> list[dict[str, Any]]:
 
 async def story(world: World, chart: Installed, giving_back: Client) -> None:
     """That of the claims: two vGPUs and a function go to a machine, and come back."""
-    await world.add("node1", "plain")
-    node = await world.add("node2", "a2-vfio" if world.dra else "a2")
+    node = world.nodes["node2"]
     for name in VGPUS:
         await world.vgpu(name, PROFILE)
     # Who claims need not say so: admission knows.
