@@ -71,6 +71,7 @@ async def test_with_a_selector_the_rest_is_not_counted(kube: Any, five: Any) -> 
 async def test_an_exact_version_shows_that_moment(kube: Any, five: Any) -> None:
     before = (await kube.get(five.path())).ok["metadata"]["resourceVersion"]
     await kube.delete(five.path("x1"))
+    after = (await kube.get(five.path())).ok["metadata"]["resourceVersion"]
 
     async def at(version: str, match: str) -> Any:
         params = {"resourceVersion": version, "resourceVersionMatch": match}
@@ -79,7 +80,7 @@ async def test_an_exact_version_shows_that_moment(kube: Any, five: Any) -> None:
     then = await at(before, "Exact")
     assert names(then) == ["x0", "x1", "x2", "x3", "x4"]
     assert then["metadata"]["resourceVersion"] == before
-    assert sorted(names(await at(before, "NotOlderThan"))) == ["x0", "x2", "x3", "x4"]
+    assert sorted(names(await at(after, "NotOlderThan"))) == ["x0", "x2", "x3", "x4"]
     assert "x0" in names((await kube.get(five.path(), resourceVersion="0")).ok)
 
 
