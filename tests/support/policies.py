@@ -94,7 +94,8 @@ def _value(text: str, request: Mapping[str, Any], variables: dict[str, Any]) -> 
     scope = {
         "object": request.get("object"),
         "oldObject": request.get("oldObject"),
-        "request": {key: value for key, value in request.items() if "bject" not in key},
+        # Kubernetes leaves out what is empty: of a request about no subresource, `subResource`.
+        "request": {key: value for key, value in request.items() if value and "bject" not in key},
         "variables": variables,
     }
     return program(text).evaluate(scope, Budget(CALL_LIMIT))
@@ -109,6 +110,6 @@ def policies(values: Mapping[str, Any] | None = None) -> list[Policy]:
 def refusal(found: list[Policy], request: Mapping[str, Any], node: str) -> str:
     """What policies say against a request that comes from an agent on a node."""
     user = {**request["userInfo"], "extra": {NODE_NAME: [node]}}
-    asked = {"subResource": "", "name": "", **request, "userInfo": user}
+    asked = {**request, "userInfo": user}
     said = (one.verdict(asked) for one in found if one.concerns(asked))
     return next(filter(None, said), "")

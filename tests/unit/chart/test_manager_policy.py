@@ -34,7 +34,6 @@ def write(before: Any, after: Any, user: str = MANAGER) -> Any:
         "operation": "DELETE" if after is None else "CREATE" if before is None else "UPDATE",
         "name": "node1",
         "resource": {"group": "", "version": "v1", "resource": "nodes"},
-        "subResource": "",
         "userInfo": {"username": user},
         "object": after,
         "oldObject": before,
