@@ -147,6 +147,7 @@ func init() {
 		internal(review)
 	}
 	internal(authenticationv1.SchemeGroupVersion.WithKind("TokenRequest"))
+	internal(corev1.SchemeGroupVersion.WithKind("Binding"))
 }
 
 func newObject(kind schema.GroupVersionKind) runtime.Object {
@@ -240,6 +241,9 @@ func (k kind) add(to map[string]rest.Storage, getter generic.RESTOptionsGetter) 
 	if k.name == "Namespace" {
 		to[plural.Resource] = namespaces{shelf{store, k}}
 		to[plural.Resource+"/finalize"] = variant(store, strategy{scheme, names.SimpleNameGenerator, k, "finalizers"}, nil)
+	}
+	if k.name == "Pod" {
+		to[plural.Resource+"/binding"] = binding(store, k)
 	}
 	if k.traits&status != 0 {
 		rules := strategy{scheme, names.SimpleNameGenerator, k, "status"}

@@ -32,7 +32,7 @@ type strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator
 	kind kind
-	part string // "status" or "finalizers", if only that is written
+	part string // "status", "finalizers" or "binding", if only that is written
 }
 
 func (s strategy) NamespaceScoped() bool                                     { return s.kind.traits&namespaced != 0 }
@@ -93,7 +93,7 @@ func (s strategy) PrepareForUpdate(_ context.Context, object, old runtime.Object
 		now.SetResourceVersion(version)
 		return
 	}
-	if s.kind.traits&status != 0 {
+	if s.kind.traits&status != 0 && s.part != "binding" {
 		part(object, "Status").Set(part(old.DeepCopyObject(), "Status"))
 	}
 	if namespace, ok := object.(*corev1.Namespace); ok && s.part != "finalizers" {
