@@ -16,7 +16,7 @@ from laneway.admission.caches import AdmissionCaches
 from laneway.api import PCIDevice, PCIDeviceClaim, VGPUDevice
 from laneway.controllers.release.steps import release
 from laneway.kube.client import Client
-from laneway.kube.errors import ForbiddenError, NotFoundError
+from laneway.kube.errors import ApiError, ForbiddenError, NotFoundError
 from laneway.kube.kubevirt import KUBEVIRTS
 from laneway.kube.resource import served
 from laneway.roles.webhook import Webhook, trusted
@@ -153,8 +153,8 @@ async def asked(chart: Installed) -> bool:
         await chart.client.create(served(PCIDeviceClaim), claim, dry_run=True)
     except ForbiddenError:
         return True
-    except NotFoundError:
-        return False  # not served yet
+    except ApiError:
+        return False  # not served yet, or the webhook not trusted yet
     return False
 
 
