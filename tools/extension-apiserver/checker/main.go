@@ -45,6 +45,8 @@ var answers = map[string]func(line []byte) (answer, error){
 	"fields":   matchFields,
 	"yaml":     readYAML,
 	"quantity": readQuantity,
+	"format":   judgeText,
+	"slice":    sliceLimits,
 }
 
 func reply(line []byte) (out answer) {
