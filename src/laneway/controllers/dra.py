@@ -10,7 +10,8 @@ once and asked again now and then. One that drops counters and taints, which are
 gates, is found out by a trial that changes nothing, before anything is written that would say less
 than it should; it gets only devices that need neither.
 
-A node that does not publish takes away what it published before.
+A node that does not publish takes away what it published before. What claims got of it they keep,
+so that the plugins do not allocate it until the claims are gone.
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from laneway.api import CoreNode
+from laneway.controllers.claimed import Claimed
 from laneway.controllers.metrics import AgentMetrics
 from laneway.controllers.written import Written
 from laneway.core.device_plugin.offer import Offer
 from laneway.core.dra import slices
-from laneway.core.dra.claims import allocated, without_claimed
-from laneway.core.dra.device import DRIVER, device_name
+from laneway.core.dra.claims import published
+from laneway.core.dra.device import DRIVER
 from laneway.core.dra.slices import Owners, Pool, Stored
 from laneway.core.inventory import Inventory
 from laneway.kube.client import Client
@@ -34,13 +36,22 @@ from laneway.kube.controller import Retry, run_workers
 from laneway.kube.errors import ForbiddenError, InvalidError, KubeError, NotFoundError
 from laneway.kube.informer import Informer
 from laneway.kube.queue import WorkQueue
-from laneway.kube.slices import CLAIMS, SLICES, ResourceClaim, ResourceSlice
+from laneway.kube.slices import SLICES, ResourceSlice
 
 log = logging.getLogger(__name__)
 
 MISSING_SECONDS = 600.0
 """How soon to ask again for an API that the server does not have."""
 FAILED_SECONDS = 10.0
+
+
+class _Seen(NamedTuple):
+    """What a node offers, and who has something of it."""
+
+    offers: tuple[Offer, ...]
+    given_up: tuple[Offer, ...]
+    inventory: Inventory
+    owners: Owners
 
 
 class Slices:
@@ -64,64 +75,67 @@ class Slices:
         self._sleep = sleep
         self._own = f"spec.driver={DRIVER},spec.nodeName={node}"
         self._informer = Informer(client, SLICES, field_selector=self._own)
-        self._claims = Informer(client, CLAIMS)
-        self._claimed: dict[str, str] = {}
-        """Whose a device is, by its name."""
-        self.known = asyncio.Event()
-        """Set once it is known which devices claims have, or that none can have any."""
-        if not publish:
-            self.known.set()
-        self._listeners: list[Callable[[], None]] = []
+        self._claimed = Claimed(node, client)
         self._queue: WorkQueue[str] = WorkQueue()
         self._written = Written()
         self._sent = 0
         """Slices of the pool as it was written last."""
         self._deleted: set[str] = set()
         """Uids of slices that the cache may still show."""
-        self._seen: tuple[tuple[Offer, ...], Inventory, Owners] | None = None
+        self._seen: _Seen | None = None
         self._full: bool | None = None
         """Whether the server keeps counters and taints; None until that matters."""
         self._refused: Pool | None = None
         """What the server did not keep as it was sent, and need not be sent again."""
 
-    def offered(self, offers: Iterable[Offer], inventory: Inventory, owners: Owners) -> None:
-        """Take what the node offers now, and its holders from the device plugins."""
-        seen = tuple(offers), inventory, owners
-        if self._seen is None or seen[1] is not self._seen[1] or seen != self._seen:
+    def offered(
+        self,
+        offers: Iterable[Offer],
+        inventory: Inventory,
+        owners: Owners,
+        given_up: Iterable[Offer] = (),
+    ) -> None:
+        """Take what the node offers now, and its holders from the device plugins.
+
+        `given_up`: no longer offered, but maybe still in use.
+        """
+        seen = _Seen(tuple(offers), tuple(given_up), inventory, owners)
+        if self._seen is None or inventory is not self._seen.inventory or seen != self._seen:
             self._seen = seen
             self._queue.add(self._node)
 
+    @property
+    def known(self) -> asyncio.Event:
+        """Set once it is known which devices claims have, or that none can have any."""
+        return self._claimed.known
+
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Have a call when claims have other devices than before."""
-        self._listeners.append(listener)
+        self._claimed.subscribe(listener)
 
     def without_claimed(self, offers: Iterable[Offer]) -> tuple[Offer, ...]:
         """The offers as device plugins may make them."""
-        return without_claimed(offers, self._claimed)
+        return self._claimed.without_claimed(offers)
 
     def claim_of(self, offer: Offer) -> str:
         """The ResourceClaim that has a device; empty where none has it."""
-        return self._claimed.get(device_name(offer), "")
+        return self._claimed.claim_of(offer)
 
     async def run(self) -> None:
-        """Keep the node's slices in step until cancelled; or take them away, and return."""
+        """Keep the node's slices in step until cancelled; or take them away."""
         if not self._publish:
             await self._withdraw()
             return
         await self._served()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._informer.run())
-            tasks.create_task(self._claims.run())
-            self._claims.subscribe(self._claim_changed)
-            tasks.create_task(self._know())
+            tasks.create_task(self._claimed.run())
             await self._informer.synced.wait()
+            await self._claimed.known.wait()
             self._informer.subscribe(self._changed)
+            self._claimed.subscribe(lambda: self._queue.add(self._node))
             self._queue.add(self._node)
             tasks.create_task(run_workers(self._queue, self._reconcile))
-
-    async def _know(self) -> None:
-        await self._claims.synced.wait()
-        self.known.set()
 
     async def _served(self) -> None:
         """Wait until the server has the API."""
@@ -137,44 +151,35 @@ class Slices:
                         "1.34: devices are not published for claims; device plugins continue"
                     )
                 reported = True
-                self.known.set()
+                self._claimed.cannot_be()
                 await self._sleep(MISSING_SECONDS)
             except KubeError as error:
                 log.warning("cannot see whether the API server knows ResourceSlices: %s", error)
                 await self._sleep(FAILED_SECONDS)
 
     async def _withdraw(self) -> None:
+        """Remove the slices; then follow what claims got of them, if they may have got any."""
         while True:
             try:
                 async for page in self._client.list(SLICES, field_selector=self._own):
                     await self._delete(SLICES.decode(item) for item in page.items)
+                held = await self._claimed.are_there()
             except (NotFoundError, ForbiddenError):
-                return  # Without the API, or without rights to it, nothing was published.
+                break  # Without the API, or without rights to it, nothing was published.
             except KubeError as error:
                 log.warning("cannot remove what was published for claims: %s", error)
                 await self._sleep(FAILED_SECONDS)
             else:
-                return
+                if self._deleted or held:
+                    await self._claimed.run()
+                break
+        self._claimed.cannot_be()
 
     def _changed(self, before: ResourceSlice | None, after: ResourceSlice | None) -> None:
         if before is not None and after is None:
             self._written.forget(before.metadata.name)
             self._deleted.discard(before.metadata.uid)
         self._queue.add(self._node)
-
-    def _claim_changed(self, before: ResourceClaim | None, after: ResourceClaim | None) -> None:
-        found = [
-            () if one is None else allocated(one.status, self._node) for one in (before, after)
-        ]
-        if found[0] == found[1]:
-            return
-        self._claimed = {
-            device: f"{one.metadata.namespace}/{one.metadata.name}"
-            for one in self._claims.store
-            for device in allocated(one.status, self._node)
-        }
-        for call in self._listeners:
-            call()
 
     async def _reconcile(self, _: str) -> Retry | None:
         stored = {
@@ -189,7 +194,7 @@ class Slices:
             found = stored.get(name)
             if lag := self._written.lag(name, found.metadata if found else None):
                 return Retry(lag)
-        wanted = await self._pool(*self._seen)
+        wanted = await self._pool(self._seen)
         if wanted == self._refused:
             return None
         known = [Stored(name, one.spec) for name, one in stored.items()]
@@ -208,13 +213,17 @@ class Slices:
         await self._delete(stored[name] for name in change.delete)
         return None
 
-    async def _pool(self, offers: tuple[Offer, ...], inventory: Inventory, owners: Owners) -> Pool:
-        wanted = slices.pool(offers, inventory, owners, full=True)
+    async def _pool(self, seen: _Seen) -> Pool:
+        claimed = self._claimed.devices.keys()
+        offers = published(seen.offers, seen.given_up, claimed)
+        wanted = slices.pool(offers, seen.inventory, seen.owners, full=True)
         if not slices.needs_more(wanted):
             return wanted
         if self._full is None:
             self._full = await self._keeps_all()
-        return wanted if self._full else slices.pool(offers, inventory, owners, full=False)
+        if self._full:
+            return wanted
+        return slices.pool(offers, seen.inventory, seen.owners, full=False, claimed=claimed)
 
     async def _keeps_all(self) -> bool:
         """Whether counters and taints come through, tried without a change."""

@@ -56,6 +56,13 @@ class Node:
                 self._changed.clear()
                 await self._changed.wait()
 
+    async def counted(self, resource: str, number: int) -> None:
+        """Wait until the kubelet counts so many of a resource, whether pods can get them or not."""
+        async with asyncio.timeout(SECONDS):
+            while self.kubelet.capacity.get(resource, 0) != number:
+                self._changed.clear()
+                await self._changed.wait()
+
     async def pod(
         self, name: str, vm: str = "", *, sidecar: bool = False, **limits: int
     ) -> tuple[str, dict[str, Grant]]:

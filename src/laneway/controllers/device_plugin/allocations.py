@@ -126,9 +126,8 @@ class Allocations:
         }
         self._soon = fresh or bool(unreported) or len(owners) < len(said)
         owners |= unreported
-        wanting = self._still_wanting(owners)
-        self.lacking = self._found_lacking(owners)
-        self._soon = self._soon or bool(wanting) or bool(self.lacking)
+        wanting, lacking = self._still_wanting(owners), self._found_lacking(owners)
+        self._soon = self._soon or bool(wanting) or bool(lacking)
         self._soon = self._soon or not all(map(self.known, owners.values()))
         self._uids = {
             device: self._has_it_now(device, owner, said)
@@ -136,8 +135,8 @@ class Allocations:
             or self._uid(owner)
             for device, owner in owners.items()
         }
-        if (owners, wanting) != (self.owners, self.wanting):
-            self.owners, self.wanting = owners, wanting
+        if (owners, wanting, lacking) != (self.owners, self.wanting, self.lacking):
+            self.owners, self.wanting, self.lacking = owners, wanting, lacking
             self._changed()
 
     def _has_ended(self, owner: Owner) -> bool:

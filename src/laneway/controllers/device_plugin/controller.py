@@ -69,9 +69,14 @@ class ResourceSlices(Protocol):
         """Set once the holders are known this way."""
 
     def offered(
-        self, offers: Sequence[Offer], inventory: Inventory, owners: Mapping[Device, Owner], /
+        self,
+        offers: Sequence[Offer],
+        inventory: Inventory,
+        owners: Mapping[Device, Owner],
+        given_up: Sequence[Offer],
+        /,
     ) -> None:
-        """Take all that is offered, and the holders as far as known."""
+        """Take all that is offered, the holders as far as known, and what is offered no more."""
 
     def without_claimed(self, offers: Sequence[Offer], /) -> Sequence[Offer]:
         """The offers, unhealthy for the kubelet where others have them this way."""
@@ -331,15 +336,21 @@ class DevicePluginController:
         inventory: Inventory,
         owners: Mapping[Device, Owner],
     ) -> None:
-        """Say what is offered: what was allocated a moment ago has a holder, not yet known."""
-        fresh = self._plugins.recent_allocations() if self._plugins is not None else ()
-        known = {**dict.fromkeys(fresh, Owner(namespace="", pod="")), **owners}
-        offered = [
-            one
-            for one in offers
-            if not self._is_kept(key := _key(one.kind, one.name), self._ready[key])
-        ]
-        self._slices.offered(offered, inventory, known)
+        """Say what is offered.
+
+        What was allocated a moment ago has a holder, not yet known. So may each device of a
+        resource of which a pod that runs must have more than the kubelet says.
+        """
+        held = list(self._plugins.recent_allocations()) if self._plugins is not None else []
+        lacking = self._allocations.lacking if self._allocations is not None else ()
+        held += [device_of(one) for one in offers if one.resource in lacking]
+        known = {**dict.fromkeys(held, Owner(namespace="", pod="")), **owners}
+        offered: list[Offer] = []
+        given_up: list[Offer] = []
+        for one in offers:
+            key = _key(one.kind, one.name)
+            (given_up if self._is_kept(key, self._ready[key]) else offered).append(one)
+        self._slices.offered(offered, inventory, known, given_up)
 
     def _kept(self, key: tuple[str, str], one: _Ready, allowed: Permitted) -> Say | None:
         """Why the kubelet does not hand a device out, whatever its health."""

@@ -10,7 +10,7 @@ Counters stand in slices of their own, before the devices that consume them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -56,11 +56,19 @@ class Writing(msgspec.Struct, frozen=True):
     """Afterwards."""
 
 
-def pool(offers: Iterable[Offer], inventory: Inventory, owners: Owners, *, full: bool) -> Pool:
+def pool(
+    offers: Iterable[Offer],
+    inventory: Inventory,
+    owners: Owners,
+    *,
+    full: bool,
+    claimed: Collection[str] = (),
+) -> Pool:
     """The pool of a node that offers this.
 
     Not `full`: the server keeps neither taints nor counters, so that what cannot be allocated and
-    what something else excludes must be left out.
+    what something else excludes must be left out; `claimed` are names of devices that claims have,
+    which a scheduler knows, but not what they exclude.
     """
     ordered = _unique(offers)
     holders = _holders(ordered, owners)
@@ -70,8 +78,13 @@ def pool(offers: Iterable[Offer], inventory: Inventory, owners: Owners, *, full:
         sets = [_counter_set(one) for one in shared.sets]
         consumed = shared.consumed
     else:
+        theirs = [one for one in ordered if device_name(one) in claimed]
         ordered = alone(
-            one for one in ordered if device_name(one) not in holders and not one.unhealthy
+            one
+            for one in ordered
+            if device_name(one) not in holders
+            and not one.unhealthy
+            and not any(one is not other and exclude(one, other) for other in theirs)
         )
         consumed = ((),) * len(ordered)
     devices = [
@@ -149,11 +162,9 @@ def _holders(offers: Sequence[Offer], owners: Owners) -> dict[str, Owner]:
 
     Claims know nothing of what device plugins gave out, nor do the counters.
     """
-    held = [
-        (offer, owners[offer.resource, offer.id])
-        for offer in offers
-        if (offer.resource, offer.id) in owners
-    ]
+    by_id = {device: owner for (_, device), owner in owners.items()}
+    """Whatever its resource was called when it was allocated."""
+    held = [(offer, by_id[offer.id]) for offer in offers if offer.id in by_id]
     found: dict[str, Owner] = {}
     for offer in offers:
         for other, owner in held:
