@@ -33,7 +33,13 @@ from laneway.core.dra.slices import Owners, Pool, Stored
 from laneway.core.inventory import Inventory
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry, run_workers
-from laneway.kube.errors import ForbiddenError, InvalidError, KubeError, NotFoundError
+from laneway.kube.errors import (
+    ForbiddenError,
+    InvalidError,
+    KubeError,
+    NotFoundError,
+    pause_after,
+)
 from laneway.kube.informer import Informer
 from laneway.kube.queue import WorkQueue
 from laneway.kube.slices import SLICES, ResourceSlice
@@ -155,7 +161,7 @@ class Slices:
                 await self._sleep(MISSING_SECONDS)
             except KubeError as error:
                 log.warning("cannot see whether the API server knows ResourceSlices: %s", error)
-                await self._sleep(FAILED_SECONDS)
+                await self._sleep(pause_after(error, FAILED_SECONDS))
 
     async def _withdraw(self) -> None:
         """Remove the slices; then follow what claims got of them, if they may have got any."""
@@ -168,7 +174,7 @@ class Slices:
                 break  # Without the API, or without rights to it, nothing was published.
             except KubeError as error:
                 log.warning("cannot remove what was published for claims: %s", error)
-                await self._sleep(FAILED_SECONDS)
+                await self._sleep(pause_after(error, FAILED_SECONDS))
             else:
                 if self._deleted or held:
                     await self._claimed.run()

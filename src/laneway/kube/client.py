@@ -7,6 +7,7 @@ means. Failures are the exceptions of `errors`, and nothing else.
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
 from types import TracebackType
@@ -16,7 +17,7 @@ import msgspec
 
 from laneway.kube.auth import Credentials, credentials_for
 from laneway.kube.cluster import ClusterConfig
-from laneway.kube.connection import CONNECT_DELAYS, JSON, Connection, Request
+from laneway.kube.connection import CONNECT_DELAYS, JSON, MAX_WAITS, Connection, Request
 from laneway.kube.errors import UndecodableError
 from laneway.kube.resource import Resource, T
 from laneway.kube.stream import WatchEvent, event, lines
@@ -78,6 +79,7 @@ class Client:
 
         Raises ConfigError when the certificates of the configuration are of no use.
         """
+        self._waits = MAX_WAITS
         self._connection = Connection(
             config.cluster,
             credentials or credentials_for(config),
@@ -99,6 +101,12 @@ class Client:
         traceback: TracebackType | None,
     ) -> None:
         await self._connection.close()
+
+    def unwaiting(self) -> Self:
+        """The same client, for callers with a deadline: what is put off is raised at once."""
+        same = copy.copy(self)
+        same._waits = 0  # noqa: SLF001 - of our own kind
+        return same
 
     async def get(self, resource: Resource[T], name: str, namespace: str = "") -> T:
         """One object. Raises NotFoundError."""
@@ -265,7 +273,7 @@ class Client:
     ) -> bytes:
         """The body of an answer; all requests but watches come through here."""
         data = None if body is None else msgspec.json.encode(body)
-        request = Request(method, path, params or {}, data, content_type)
+        request = Request(method, path, params or {}, data, content_type, waits=self._waits)
         return await self._connection.body(request)
 
 

@@ -1,8 +1,10 @@
 """One request after another to one API server: time limits, identity, TLS, and what to repeat.
 
-Every request has a time limit. One is repeated only where that cannot do anything twice: the server
-said 429 or 503 and when to come back; a GET could not connect; a 401 was answered to credentials
-that have been renewed since. Everything else is raised.
+Every request has a time limit, and an endless answer one for its beginning and for its silence. A
+request is repeated only where that cannot do anything twice: the server said 429 or 503 and when to
+come back; a GET could not connect; a 401 was answered to credentials, or a certificate not trusted
+by authorities, that have been renewed since. Everything else is raised, also when the server is not
+to be asked again for longer than a caller can be kept waiting.
 
 Of a server that may mean harm no more than so many bytes of an answer are read. Compressed ones are
 not even requested there, and not unpacked: a few of their bytes can stand for any number.
@@ -31,7 +33,7 @@ from laneway.kube.errors import (
     UnreachableError,
     from_status,
 )
-from laneway.kube.tls import client_context
+from laneway.kube.tls import authorities, client_context
 from laneway.kube.transport import failure_text, hang_up, warning_texts
 
 WARNINGS = f"{__name__}.warnings"
@@ -43,7 +45,8 @@ CONNECT_SECONDS = 10.0
 CONNECT_DELAYS = (0.1, 0.4, 1.6)
 """Waits before a GET that could not connect is repeated; none if the caller asks so."""
 MAX_WAITS = 3
-MAX_RETRY_AFTER = 30.0
+MAX_WAIT_SECONDS = 30.0
+"""A longer `Retry-After` is for the caller to observe."""
 _REFUSAL_BYTES = 1 << 20
 """Of a refusal; what has more is no `Status`, and only its first words are shown."""
 _WARNINGS_KEPT = 1000
@@ -60,6 +63,8 @@ class Request:
     content_type: str = JSON
     read_seconds: float | None = None
     """For an endless answer: how long silence is borne. None: the whole answer has a limit."""
+    waits: int = MAX_WAITS
+    """How often the server may put it off before that is raised."""
 
 
 class Connection:
@@ -93,8 +98,9 @@ class Connection:
         self._request_seconds = request_seconds
         self._connect_delays = connect_delays
         self._sleep = sleep
-        self._context = client_context(cluster)
-        self._context_for = (b"", b"")
+        self._authorities = authorities(cluster)
+        self._context = client_context(cluster, self._authorities)
+        self._context_for = (self._authorities, b"", b"")
         self._session: aiohttp.ClientSession | None = None
         self._warned: set[str] = set()
 
@@ -153,8 +159,13 @@ class Connection:
         renewed = False
         while True:
             identity = await self._credentials.identity()
+            trusted = self._authorities
             try:
                 response = await self._send(request, identity)
+            except aiohttp.ClientConnectorCertificateError:
+                if not self._renewed(trusted):
+                    raise
+                continue
             except aiohttp.ClientConnectorError as error:
                 safe = request.method == "GET" and not isinstance(error, aiohttp.ClientSSLError)
                 if not safe or waits >= len(self._connect_delays):
@@ -171,11 +182,9 @@ class Connection:
                     self._credentials.reject(identity)
                     if await self._credentials.identity() != identity:
                         continue
-                if refusal.retry_after is None or waits >= MAX_WAITS:
+                if waits >= request.waits:
                     raise refusal
-                if refusal.code not in {429, 503}:
-                    raise refusal
-                delay = min(refusal.retry_after, MAX_RETRY_AFTER)
+                delay = _put_off(refusal)
             waits += 1
             await self._sleep(delay)
 
@@ -185,30 +194,37 @@ class Connection:
         headers = {"Content-Type": request.content_type} if request.body is not None else {}
         if identity.authorization:
             headers["Authorization"] = identity.authorization
-        return await self._session.request(
-            request.method,
-            URL(self._base + request.path, encoded=True).update_query(request.params),
-            data=request.body,
-            headers=headers,
-            timeout=aiohttp.ClientTimeout(
-                total=self._request_seconds if request.read_seconds is None else None,
-                sock_connect=CONNECT_SECONDS,
-                sock_read=request.read_seconds,
-            ),
-            # A redirect would carry our credentials to wherever it points.
-            allow_redirects=False,
-            ssl=self._tls(identity),
-            server_hostname=self._cluster.tls_server_name or None,
-            proxy=self._cluster.proxy_url or None,
-        )
+        endless = request.read_seconds is not None
+        async with asyncio.timeout(self._request_seconds if endless else None):
+            return await self._session.request(
+                request.method,
+                URL(self._base + request.path, encoded=True).update_query(request.params),
+                data=request.body,
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(
+                    total=self._request_seconds if request.read_seconds is None else None,
+                    sock_connect=CONNECT_SECONDS,
+                    sock_read=request.read_seconds,
+                ),
+                # A redirect would carry our credentials to wherever it points.
+                allow_redirects=False,
+                ssl=self._tls(identity),
+                server_hostname=self._cluster.tls_server_name or None,
+                proxy=self._cluster.proxy_url or None,
+            )
 
     def _tls(self, identity: Identity) -> ssl.SSLContext:
         """The context of an identity; another one means other connections."""
-        wanted = (identity.certificate, identity.key)
+        wanted = (self._authorities, identity.certificate, identity.key)
         if wanted != self._context_for:
             self._context = client_context(self._cluster, *wanted)
             self._context_for = wanted
         return self._context
+
+    def _renewed(self, trusted: str | None) -> bool:
+        """Whether other authorities than those are trusted by now, by the file that has them."""
+        self._authorities = authorities(self._cluster)
+        return self._authorities != trusted
 
     def _log_warnings(self, response: aiohttp.ClientResponse) -> None:
         for text in warning_texts(response.headers.getall("Warning", [])):
@@ -232,10 +248,16 @@ async def _beginning(response: aiohttp.ClientResponse, limit: int) -> bytes:
     return b"".join(pieces)
 
 
+def _put_off(refusal: ApiError) -> float:
+    """For how long a request is to wait; raises the refusal if it is not."""
+    seconds = refusal.retry_after
+    if refusal.code not in {429, 503} or seconds is None or seconds > MAX_WAIT_SECONDS:
+        raise refusal
+    return seconds
+
+
 async def _refusal(response: aiohttp.ClientResponse) -> ApiError:
+    text = response.headers.get("Retry-After", "")
+    seconds = float(text[:9]) if text.isascii() and text.isdigit() else None
     async with response:
-        refusal = from_status(await _beginning(response, _REFUSAL_BYTES), response.status)
-    seconds = response.headers.get("Retry-After", "")
-    if seconds.isascii() and seconds.isdigit():
-        refusal.retry_after = float(seconds[:9])
-    return refusal
+        return from_status(await _beginning(response, _REFUSAL_BYTES), response.status, seconds)

@@ -2,19 +2,26 @@
 
 A reconcile that returns is done; one that raises is logged with its reason and tried again with
 back-off; one that returns `Retry` is tried again when it says. No failure of one key ends a worker.
+
+Where the server has said when to come back, that is waited for. An outage is no fault of the key:
+it is tried again as often as the caches ask, so that no work is left for long once it is over.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from laneway.kube.errors import KubeError
+from laneway.kube.errors import KubeError, UnreachableError, pause_after
 from laneway.kube.queue import K, ShutDownError, WorkQueue
 
 log = logging.getLogger(__name__)
+
+AWAY_SECONDS = 30.0
+"""How long at most a key waits because of an outage: as long as an informer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,9 @@ async def _work(queue: WorkQueue[K], reconcile: Reconcile[K]) -> None:
         try:
             result = await reconcile(key)
         except KubeError as error:
-            delay = queue.retry(key)
+            away = isinstance(error, UnreachableError)
+            cap = AWAY_SECONDS if away else math.inf
+            delay = queue.retry(key, least=pause_after(error, 0.0), cap=cap)
             log.warning("%s: %s; retrying in %.1f s", key, error, delay)
         except Exception:
             delay = queue.retry(key)

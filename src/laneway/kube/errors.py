@@ -52,12 +52,13 @@ class ApiError(KubeError):
         causes: tuple[Cause, ...] = (),
         retry_after: float | None = None,
     ) -> None:
+        """`retry_after`: the server's word on when to come back, in seconds."""
         super().__init__(f"{message or 'no message'} ({code} {reason or 'no reason'})")
         self.code = code
         self.reason = reason
         self.message = message
         self.causes = causes
-        self.retry_after = retry_after
+        self.retry_after = None if retry_after is None else min(retry_after, _MAX_RETRY_AFTER)
 
 
 class UnauthorizedError(ApiError):
@@ -118,10 +119,23 @@ class _Status(msgspec.Struct):
 
 _decode_status = msgspec.json.Decoder(_Status).decode
 _PLAIN_TEXT_LIMIT = 300
+_MAX_RETRY_AFTER = 300.0
+"""A server that says more is not believed: Kubernetes itself says 32 s at most."""
 
 
-def from_status(body: bytes | msgspec.Raw, code: int = 0) -> ApiError:
-    """The exception for a `Status`, or for whatever a proxy answered in its place."""
+def pause_after(error: Exception, seconds: float) -> float:
+    """How long to wait before the next attempt: so long, or as long as the server says."""
+    said = error.retry_after if isinstance(error, ApiError) else None
+    return max(seconds, said or 0.0)
+
+
+def from_status(
+    body: bytes | msgspec.Raw, code: int = 0, retry_after: float | None = None
+) -> ApiError:
+    """The exception for a `Status`, or for whatever a proxy answered in its place.
+
+    `retry_after`: what the header of that name says, which counts more than the `Status`.
+    """
     try:
         status = _decode_status(body)
         message = _one_line(status.message or "")
@@ -132,7 +146,8 @@ def from_status(body: bytes | msgspec.Raw, code: int = 0) -> ApiError:
     reason = status.reason or ""
     details = status.details or _Details()
     kind = _BY_REASON.get(reason) or _BY_CODE.get(code, ApiError)
-    retry_after = details.retry_after_seconds or None
+    if retry_after is None:
+        retry_after = details.retry_after_seconds or None
     causes = tuple(details.causes or ())
     return kind(code, reason, message, causes, retry_after)
 

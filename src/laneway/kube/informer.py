@@ -4,9 +4,10 @@ The store converges to the collection whatever happens to the connection:
 
 - A list is taken page by page and compared: unchanged objects are skipped, objects that are no
   longer there are removed, so deletions during an outage are seen.
-- A watch resumes from the last version seen, bookmarks included, and is bounded in time on both
-  ends, so that a dead peer cannot hold it for ever. The server's limit is jittered, so that many
-  agents do not come back together.
+- A watch resumes from the last version seen, bookmarks included. The server limits it in time, with
+  jitter, so that many agents do not come back together. One that brings nothing for longer than two
+  bookmarks take is resumed on another connection: something between us and the server may keep the
+  old one open although nothing comes through any more.
 - 410, as an answer or as an event, means a new list. So do three failures in a row: resuming is an
   economy, and a server that was restored from a backup may not know our version at all.
 - A server that fails, or closes a watch at once with nothing in it, is asked again after a pause
@@ -32,12 +33,12 @@ import msgspec
 
 from laneway.kube.client import PAGE, Client
 from laneway.kube.errors import (
-    ApiError,
     CutOffError,
     GoneError,
     KubeError,
     NotFoundError,
     UndecodableError,
+    pause_after,
 )
 from laneway.kube.resource import Key, Resource, T, T_co, key_of
 from laneway.kube.store import Indexer, Store
@@ -52,6 +53,8 @@ RESUMES = 3
 BASE_DELAY = 0.8
 MAX_DELAY = 30.0
 SHORT_WATCH = 1.0
+SILENCE = 150.0
+"""How long a watch may be silent: servers send a bookmark about every minute."""
 
 
 @dataclass(slots=True)
@@ -91,7 +94,7 @@ class Informer(Generic[T_co]):
         label_selector: str = "",
         field_selector: str = "",
         watch_seconds: int = 300,
-        read_grace: float = 30.0,
+        silence: float = SILENCE,
         jitter: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -113,7 +116,7 @@ class Informer(Generic[T_co]):
         self.label_selector = label_selector
         self.field_selector = field_selector
         self._watch_seconds = watch_seconds
-        self._read_grace = read_grace
+        self._silence = silence
         self._jitter = jitter
         self._clock = clock
         self._sleep = sleep
@@ -175,8 +178,8 @@ class Informer(Generic[T_co]):
     async def _pause(self, failures: int, problem: KubeError | None) -> None:
         limit = min(BASE_DELAY * 2.0 ** min(failures - 1, 16), MAX_DELAY)
         delay = limit * (1 + self._jitter()) / 2
-        if isinstance(problem, ApiError) and problem.retry_after:
-            delay = max(delay, problem.retry_after)
+        if problem is not None:
+            delay = pause_after(problem, delay)
         reason = problem or "the server closed the watch at once"
         log.log(self._level(failures), "%s: %s; retrying in %.1f s", self.resource, reason, delay)
         await self._sleep(delay)
@@ -223,7 +226,7 @@ class Informer(Generic[T_co]):
             label_selector=self.label_selector,
             field_selector=self.field_selector,
             server_seconds=seconds,
-            read_seconds=seconds + self._read_grace,
+            read_seconds=self._silence,
         )
         async with aclosing(events):
             async for event in events:

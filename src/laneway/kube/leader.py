@@ -9,6 +9,8 @@ The protocol is client-go's, so a Lease that we hold reads like any other:
 - A leader that cannot renew in time stops leading before another can begin: the deadline is shorter
   than what the Lease grants, and it counts from before the last request that succeeded.
 - A leader that stops in good order releases the Lease, and the next one need not wait.
+- A server that says when to come back is not asked before, even where that costs the Lease: all
+  candidates are told the same, and each stops in time or stands by.
 
 `clock` is all the time that there is, so that tests need none of their own.
 """
@@ -18,7 +20,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import time
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,7 +29,13 @@ import msgspec
 
 from laneway.api import ObjectMeta
 from laneway.kube.client import Client
-from laneway.kube.errors import AlreadyExistsError, ConflictError, KubeError, NotFoundError
+from laneway.kube.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    KubeError,
+    NotFoundError,
+    pause_after,
+)
 from laneway.kube.resource import Resource
 
 log = logging.getLogger(__name__)
@@ -84,7 +91,7 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return asyncio.get_running_loop().time()
 
     async def sleep(self, seconds: float, /) -> None:
         await asyncio.sleep(seconds)
@@ -104,6 +111,7 @@ class Election:
         clock: Clock | None = None,
         jitter: Callable[[], float] = random.random,
     ) -> None:
+        """`client`: one that does not wait where the server puts a request off."""
         self.identity = identity
         """No two processes may have the same."""
         self.leading = False
@@ -116,6 +124,8 @@ class Election:
         self._seen: Lease | None = None
         self._seen_at = 0.0
         self._renewed_at = 0.0
+        self._not_before = 0.0
+        """When the server may be asked again, by its own word."""
         self._problem = ""
 
     @property
@@ -173,6 +183,8 @@ class Election:
     async def _attempt(self) -> bool:
         """One look, and one write if it is our turn. Whether we hold the Lease then."""
         began = self._clock.monotonic()
+        if began < self._not_before:
+            return False
         limit = self._timing.renew_seconds
         if self.leading:
             limit = max(self._renewed_at + limit - began, 0.0)
@@ -184,6 +196,7 @@ class Election:
                 problem = "the API server does not answer"
         except KubeError as error:
             problem = str(error)
+            self._not_before = self._clock.monotonic() + pause_after(error, 0.0)
         if problem and problem != self._problem:
             log.warning("lease %s/%s: %s", self._namespace, self._name, problem)
         self._problem = problem

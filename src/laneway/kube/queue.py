@@ -12,6 +12,7 @@ the running event loop unless a test brings its own.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Generic, Protocol, TypeVar
@@ -92,11 +93,14 @@ class WorkQueue(Generic[K]):
             pending[1].cancel()
         self._timers[key] = due, scheduler.call_later(delay, lambda: self._fire(key))
 
-    def retry(self, key: K) -> float:
-        """Count a failure and have the key worked on again; in how many seconds."""
+    def retry(self, key: K, *, least: float = 0.0, cap: float = math.inf) -> float:
+        """Count a failure and have the key worked on again; in how many seconds.
+
+        `least` and `cap` bound this one wait.
+        """
         count = self._failures.get(key, 0)
         self._failures[key] = count + 1
-        delay = self._cap if count > 64 else min(self._base * 2.0**count, self._cap)
+        delay = max(min(self._base * 2.0 ** min(count, 64), self._cap, cap), least)
         self.add_after(key, delay)
         return delay
 

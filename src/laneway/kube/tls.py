@@ -15,9 +15,11 @@ from laneway.kube.cluster import Cluster
 from laneway.kube.errors import ConfigError
 
 
-def client_context(cluster: Cluster, certificate: bytes = b"", key: bytes = b"") -> ssl.SSLContext:
-    """A context for one cluster and, when there is a certificate, one identity."""
-    context = ssl.create_default_context(cadata=_authorities(cluster))
+def client_context(
+    cluster: Cluster, trusted: str | None, certificate: bytes = b"", key: bytes = b""
+) -> ssl.SSLContext:
+    """A context for one cluster, its authorities and, if there is a certificate, one identity."""
+    context = ssl.create_default_context(cadata=trusted)
     if cluster.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -26,7 +28,8 @@ def client_context(cluster: Cluster, certificate: bytes = b"", key: bytes = b"")
     return context
 
 
-def _authorities(cluster: Cluster) -> str | None:
+def authorities(cluster: Cluster) -> str | None:
+    """Those that are trusted, as they are now; None: the system's. Raises ConfigError."""
     if not cluster.ca:
         return None
     text = cluster.ca.read().decode("ascii", "replace")

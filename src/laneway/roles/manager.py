@@ -34,7 +34,7 @@ from laneway.controllers.ledger.metrics import LedgerCollector
 from laneway.controllers.ledger.source import LedgerSource
 from laneway.core.ledger.ledger import Ledger
 from laneway.kube.client import Client
-from laneway.kube.errors import ForbiddenError, KubeError
+from laneway.kube.errors import ForbiddenError, KubeError, pause_after
 from laneway.kube.events import EventRecorder
 from laneway.kube.informer import Informer
 from laneway.kube.leader import Clock, Election, Timing
@@ -96,7 +96,12 @@ class Manager:
         registry.register(UncheckedCollector(self.caches.vms, lambda: self.leading))
         self.recorder = EventRecorder(client, MANAGER)
         self._election = Election(
-            client, namespace, LEASE, identity or own_identity(), timing=timing, clock=clock
+            client.unwaiting(),
+            namespace,
+            LEASE,
+            identity or own_identity(),
+            timing=timing,
+            clock=clock,
         )
         self.parts: Sequence[Leading[Any]] = [
             Permitting(client, self.caches, self._metrics, self.recorder),
@@ -170,12 +175,13 @@ class Manager:
                 )
                 return
             except KubeError as error:
+                seconds = pause_after(error, INSTALL_SECONDS)
                 log.warning(
                     "the definitions of Laneway's kinds are not up to date: %s; retrying in %.0f s",
                     error,
-                    INSTALL_SECONDS,
+                    seconds,
                 )
-                await asyncio.sleep(INSTALL_SECONDS)
+                await asyncio.sleep(seconds)
             else:
                 return
 

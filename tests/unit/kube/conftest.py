@@ -262,6 +262,12 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(_pem(root[0]), path, (_pem(user), _key_pem(user_key)))
 
 
+@pytest.fixture(scope="session")
+def stranger() -> bytes:
+    """The certificate of an authority that has issued nothing here."""
+    return _pem(_issue("another CA", None)[0])
+
+
 @contextlib.asynccontextmanager
 async def _running(context: ssl.SSLContext | None, ca: bytes) -> AsyncIterator[Script]:
     script = Script(ClusterConfig(Cluster("http://127.0.0.1:1")))

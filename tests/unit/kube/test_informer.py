@@ -90,7 +90,7 @@ async def test_a_peer_that_falls_silent_for_ever_is_left(script, until, answered
     script.watches.append(script.stream(event, end="silence") if answered else script.silence)
     script.watches.append(script.stream(event))
 
-    async with script.informer(watch_seconds=0, read_grace=0.2) as informer:
+    async with script.informer(silence=0.2) as informer:
         await until(lambda: len(script.watched) >= 2 and names(informer) == {"a"})
 
     assert informer.counts.failures >= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import logging
 import socket
@@ -252,6 +253,30 @@ async def test_a_request_that_is_put_off_again_and_again_is_given_up(plain, thin
     assert len(plain.seen) == 4
 
 
+@pytest.mark.parametrize(("seconds", "believed"), [("31", 31.0), ("86400", 300.0)])
+async def test_a_request_that_is_put_off_for_long_is_for_the_caller_to_repeat(
+    plain, things, seconds: str, believed: float
+) -> None:
+    plain.replies.append(plain.body(429, plain.failure(429), Retry_After=seconds))
+
+    async with plain.client() as client:
+        with pytest.raises(ApiError) as caught:
+            await client.create(things, {})
+
+    assert caught.value.retry_after == believed
+    assert plain.pauses == []
+
+
+async def test_a_caller_with_a_deadline_hears_at_once_that_it_is_put_off(plain, things) -> None:
+    plain.replies.append(plain.body(429, plain.failure(429), Retry_After="2"))
+
+    async with plain.client() as client:
+        with pytest.raises(ApiError):
+            await client.unwaiting().create(things, {})
+
+    assert plain.pauses == []
+
+
 @pytest.mark.parametrize(("code", "headers"), [(503, {}), (500, {"Retry_After": "1"})])
 async def test_other_failures_are_not_repeated(plain, things, code: int, headers) -> None:
     plain.replies.append(plain.body(code, plain.failure(code), **headers))
@@ -315,9 +340,13 @@ async def test_a_write_that_gets_no_answer_is_not_repeated(script, things) -> No
 async def test_no_request_waits_for_ever(script, things) -> None:
     script.replies.append(script.silence)
 
+    script.watches.append(script.silence)
+
     async with script.client(request_seconds=0.2) as client:
         with pytest.raises(UnreachableError, match="time limit"):
             await client.create(things, {})
+        with pytest.raises(UnreachableError, match="time limit"):
+            await anext(client.watch(things, resource_version="1"))
 
 
 async def test_an_answer_that_breaks_off_differs_from_none(script, things) -> None:
@@ -409,6 +438,26 @@ async def test_a_renewed_client_certificate_is_taken_up(
         pair[1].write_bytes(b"not a key")
         with pytest.raises(ConfigError, match="pair"):
             await client.get(things, "a")
+
+
+async def test_an_authority_that_was_replaced_is_trusted_at_once(
+    secure, things, authority, stranger: bytes, tmp_path
+) -> None:
+    file = tmp_path / "ca.crt"
+    file.write_bytes(stranger)
+    secure.config = ClusterConfig(
+        dataclasses.replace(secure.config.cluster, ca=Pem(path=str(file)))
+    )
+    secure.replies += [secure.body(200, secure.thing("a", 1))] * 5
+
+    async with secure.client() as client:
+        with pytest.raises(UnreachableError, match="not trusted"):
+            await client.get(things, "a")
+        file.write_bytes(authority.certificate)
+        # All of those that meet the new certificate at the same time.
+        await asyncio.gather(*(client.create(things, {"size": n}) for n in range(5)))
+
+    assert sorted(one.json["size"] for one in secure.seen) == [0, 1, 2, 3, 4]
 
 
 def test_a_certificate_authority_that_is_none(plain) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from laneway.kube.controller import Retry, run_workers
-from laneway.kube.errors import ConflictError
+from laneway.kube.errors import ApiError, ConflictError, UnreachableError
 from laneway.kube.queue import WorkQueue
 
 
@@ -41,6 +41,23 @@ async def test_a_failure_is_logged_with_its_reason_and_tried_again_later_each_ti
     assert queue.failures("key-1") == 0
     assert "key-1: it has changed (409 Conflict)" in caplog.text
     assert "a bug" in caplog.text
+
+
+async def test_a_key_waits_as_long_as_the_server_says_and_not_for_long_after_an_outage() -> None:
+    clock = Immediately()
+    queue: WorkQueue[str] = WorkQueue(base=1.0, scheduler=clock)
+    put_off = ApiError(429, "TooManyRequests", "too many", retry_after=32.0)
+    failures = [put_off, *[UnreachableError("no answer")] * 7, RuntimeError("a bug")]
+
+    async def reconcile(key: str) -> None:
+        if failures:
+            raise failures.pop(0)
+        queue.shut_down()
+
+    queue.add("key-1")
+    await run_workers(queue, reconcile)
+
+    assert clock.delays == [32.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 256.0]
 
 
 async def test_retry_comes_back_when_it_says_and_is_no_failure() -> None:

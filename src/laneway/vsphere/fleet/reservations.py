@@ -34,7 +34,7 @@ from laneway.core.vsphere.spec.requests import Requested
 from laneway.kube.capv import VSPHERE_VMS, VSphereVM
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
-from laneway.kube.errors import KubeError, NotFoundError
+from laneway.kube.errors import KubeError, NotFoundError, pause_after
 from laneway.kube.resource import Key, key_of
 from laneway.vsphere.fleet.caches import VsphereCaches
 from laneway.vsphere.fleet.device_status import DevicesStatus, devices_status
@@ -374,7 +374,7 @@ class Reservations(Leading[Key]):
                     self._loaded.set()
                 except KubeError as error:
                     log.warning("reservations are not known yet: %s", error)
-                    await asyncio.sleep(LOAD_SECONDS)
+                    await asyncio.sleep(pause_after(error, LOAD_SECONDS))
             await super().run()
         finally:
             self._loaded.clear()
