@@ -11,7 +11,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,16 +34,18 @@ def environment(**more: str) -> dict[str, str]:
 class Laneway:
     """A `laneway` process whose output a test can wait for."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(
+        self, *arguments: str, program: Sequence[str] = ("-m", "laneway"), **env: str
+    ) -> None:
         self.lines: list[str] = []
         self._news = threading.Condition()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "laneway", *arguments],
+            [sys.executable, *program, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=environment(),
+            env=environment(**env),
         )
         assert self.process.stdout is not None
         assert self.process.stderr is not None

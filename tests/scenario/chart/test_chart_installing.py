@@ -9,8 +9,6 @@ import base64
 import json
 import re
 import shutil
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,8 +18,9 @@ import pytest
 import yaml
 
 from laneway.api.registry import KINDS
-from support.administrator import SECONDS, Administrator
+from support.administrator import Administrator
 from support.chart import FOLDER, VALUES, Object, helm, render
+from support.helm import Helm
 
 NAMESPACE = f"chart-{uuid.uuid4().hex[:8]}"
 """A real server takes longer to empty one than the tests run."""
@@ -81,51 +80,11 @@ def _without_rules(schema: Any) -> Any:
     return [_without_rules(one) for one in schema] if isinstance(schema, list) else schema
 
 
-class Release:
-    """Helm with an administrator's rights, in a process of its own.
-
-    It keeps connections for as long as it lives, and the server is to end before this one does.
-    """
-
-    def __init__(self, kubeconfig: str) -> None:
-        self._kubeconfig = kubeconfig
-
-    def install(self, chart: Path, values: Object) -> Any:
-        return self._run("install", str(chart), "laneway", values)
-
-    def upgrade(self, chart: Path, values: Object) -> Any:
-        return self._run("upgrade", str(chart), "laneway", values)
-
-    def uninstall(self) -> Any:
-        return self._run("uninstall", "laneway", ignore_not_found=True)
-
-    def _run(self, action: str, *arguments: Any, **options: Any) -> Any:
-        order = [self._kubeconfig, NAMESPACE, action, arguments, options]
-        done = subprocess.run(
-            [sys.executable, "-c", HELM, json.dumps(order)],
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-
-HELM = """
-import json, sys
-from helm_python import Config
-kubeconfig, namespace, action, arguments, options = json.loads(sys.argv[1])
-config = Config(kubeconfig_path=kubeconfig, namespace=namespace)
-print(json.dumps(getattr(config, action)(*arguments, **options)))
-"""
-
-
 @pytest.fixture
-def release(api: Administrator, kubeconfig: str) -> Iterator[Release]:
+def release(api: Administrator, kubeconfig: str) -> Iterator[Helm]:
     """Of which nothing is there after the test."""
     helm()
-    found = Release(kubeconfig)
+    found = Helm(kubeconfig, NAMESPACE)
     yield found
     found.uninstall()
 
@@ -137,7 +96,7 @@ def _object(version: str, kind: str, name: str, **more: Any) -> Object:
 @pytest.mark.slow
 @pytest.mark.realapi
 def test_it_is_installed_upgraded_and_removed(
-    release: Release, api: Administrator, chart: Path
+    release: Helm, api: Administrator, chart: Path
 ) -> None:
     first = release.install(chart, {})
     for kind in KINDS:
@@ -175,7 +134,7 @@ def test_it_is_installed_upgraded_and_removed(
 @pytest.mark.slow
 @pytest.mark.realapi
 def test_what_an_upgrade_adds_trusts_whom_the_others_trust(
-    release: Release, api: Administrator, chart: Path, kubeconfig: str
+    release: Helm, api: Administrator, chart: Path, kubeconfig: str
 ) -> None:
     release.install(chart, {"webhook": {"vsphere": {"enabled": False}}})
     [cluster] = yaml.safe_load(Path(kubeconfig).read_text())["clusters"]
@@ -208,7 +167,7 @@ def authority(cluster: Object) -> str:
 
 @pytest.mark.slow
 @pytest.mark.realapi
-def test_it_can_be_installed_again(release: Release, api: Administrator, chart: Path) -> None:
+def test_it_can_be_installed_again(release: Helm, api: Administrator, chart: Path) -> None:
     release.install(chart, {})
     release.uninstall()
 
