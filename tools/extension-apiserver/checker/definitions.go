@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -50,6 +51,9 @@ type served struct {
 	schema  *structuralschema.Structural
 	rules   rules
 	columns []apiextensionsv1.CustomResourceColumnDefinition
+	// owners keeps managedFields; it is made when it is first asked for.
+	owners     *managedfields.FieldManager
+	definition *apiextensionsv1.CustomResourceDefinition
 }
 
 // defined has each version of the definitions that were asked about with a name, by name and version.
@@ -161,7 +165,7 @@ func serve(definition *apiextensions.CustomResourceDefinition) (map[string]*serv
 		}
 		kind := schema.GroupVersionKind{Group: outer.Spec.Group, Version: version.Name, Kind: outer.Spec.Names.Kind}
 		out[version.Name] = &served{
-			kind: kind, plural: outer.Spec.Names.Plural, schema: structural, columns: version.AdditionalPrinterColumns,
+			kind: kind, plural: outer.Spec.Names.Plural, schema: structural, columns: version.AdditionalPrinterColumns, definition: outer,
 			rules: customresource.NewStrategy(unstructuredscheme.NewUnstructuredObjectTyper(),
 				outer.Spec.Scope == apiextensionsv1.NamespaceScoped, kind, validator, nil, structural, status, scale,
 				version.SelectableFields),
@@ -255,10 +259,8 @@ func judgeObject(line []byte) (answer, error) {
 	}
 	out["fields"] = selectable
 	out["warnings"] = append([]string{}, s.rules.WarningsOnCreate(ctx, object)...)
-	table, err := tableconvertor.New(s.columns)
-	if err != nil {
-		return nil, err
-	}
+	// Where a path cannot be read, this column and those after it are left out.
+	table, _ := tableconvertor.New(s.columns)
 	rows, err := table.ConvertToTable(ctx, object, &metav1.TableOptions{})
 	if err != nil {
 		return nil, err

@@ -37,6 +37,7 @@ var answers = map[string]func(line []byte) (answer, error){
 	"define":   define,
 	"object":   judgeObject,
 	"patch":    patch,
+	"apply":    apply,
 	"cel":      evaluate,
 	"policy":   judgePolicy,
 	"admit":    admit,

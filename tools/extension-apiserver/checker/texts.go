@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -14,33 +13,6 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/yaml"
 )
-
-// patch applies a JSON patch ("json") or a merge patch ("merge") to a document.
-func patch(line []byte) (answer, error) {
-	var q struct {
-		head
-		How      string `json:"how"`
-		Document raw    `json:"document"`
-		Patch    raw    `json:"patch"`
-	}
-	if err := question(line, &q); err != nil {
-		return nil, err
-	}
-	var out []byte
-	var err error
-	if q.How == "merge" {
-		out, err = jsonpatch.MergePatch(q.Document, q.Patch)
-	} else {
-		var operations jsonpatch.Patch
-		if operations, err = jsonpatch.DecodePatch(q.Patch); err == nil {
-			out, err = operations.Apply(q.Document)
-		}
-	}
-	if err != nil {
-		return answer{"refused": err.Error()}, nil
-	}
-	return answer{"document": raw(out)}, nil
-}
 
 // findPath reads a JSON path as printer columns and kubectl do.
 func findPath(line []byte) (answer, error) {
@@ -62,7 +34,8 @@ func findPath(line []byte) (answer, error) {
 		return answer{"error": err.Error()}, nil
 	}
 	values := []any{}
-	for _, list := range results {
+	// Of several actions, as in {.a}{.b}, columns show what the first finds.
+	for _, list := range results[:min(1, len(results))] {
 		for _, value := range list {
 			if value.IsValid() {
 				values = append(values, value.Interface())

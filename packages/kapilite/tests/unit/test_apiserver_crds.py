@@ -118,9 +118,9 @@ PLACE = "spec.versions[0].schema.openAPIV3Schema.properties[spec].properties"
         ),
         (
             "spec/versions/0/additionalPrinterColumns/0/jsonPath",
-            ".spec[",
-            "spec.versions[0].additionalPrinterColumns[0].jsonPath",
-            "is not a column path",
+            "spec.size",
+            "spec.versions[0].additionalPrinterColumns[0].JSONPath",
+            "must be a simple json path starting with .",
         ),
         (f"{SCHEMA}/size", {}, f"{PLACE}[size].type", "must not be empty"),
         (f"{SCHEMA}/size", {"type": "thing"}, f"{PLACE}[size].type", "Unsupported value"),

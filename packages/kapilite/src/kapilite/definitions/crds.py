@@ -14,6 +14,7 @@ from kapilite import names
 from kapilite import problems as problem
 from kapilite.definitions import acceptance, structural
 from kapilite.kinds import CUSTOM_VERBS, Column, Kind, Scale
+from kapilite.printers.jsonpath import UnreadableError, UnsupportedError
 from kapilite.printers.tables import compile_path
 from kapilite.schemas.validation import structure_problems
 
@@ -371,10 +372,18 @@ def selectable_fields(version: dict[str, Any]) -> tuple[str, ...]:
 
 def _columns(version: dict[str, Any], path: str) -> Iterator[Problem]:
     for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
-        try:
-            compile_path(column["jsonPath"])
-        except ValueError as error:
-            yield problem.invalid(f"{path}[{index}].jsonPath", column["jsonPath"], str(error))
+        where, text = f"{path}[{index}].JSONPath", column["jsonPath"]
+        if not text:
+            yield problem.required(where)
+        elif not text.startswith("."):
+            yield problem.invalid(where, text, "must be a simple json path starting with .")
+        else:
+            try:
+                compile_path(text)
+            except UnsupportedError as error:
+                yield problem.invalid(where, text, str(error))
+            except UnreadableError:
+                pass  # Kubernetes accepts the definition, and leaves columns out.
 
 
 def _immutable(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 
 
@@ -16,6 +17,15 @@ def number_text(value: float) -> str:
     point = exact.adjusted()
     if exact and not -4 <= point < 6:
         return _scientific(exact, point)
+    return f"{exact:f}"
+
+
+def json_number(value: float) -> str:
+    """A number as Go writes it in JSON."""
+    exact = Decimal(repr(value)).normalize()
+    if exact and not -6 <= exact.adjusted() < 21:
+        text = _scientific(exact, exact.adjusted())
+        return re.sub("e-0([1-9])$", r"e-\1", text)
     return f"{exact:f}"
 
 

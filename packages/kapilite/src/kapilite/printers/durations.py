@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime, timedelta
+import re
+from datetime import UTC, datetime, timedelta
+
+_MOMENT = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{1,2}):([0-9]{2}):([0-9]{2})"
+    r"([.,](?P<fraction>[0-9]+))?(Z|(?P<sign>[+-])(?P<hours>[0-9]{2}):(?P<minutes>[0-9]{2}))"
+)
+_FIRST = datetime(1, 1, 1, tzinfo=UTC)
+"""Go's zero time, which it takes for none."""
+_LONGEST = timedelta(microseconds=2**63 // 1000)
+"""No span of time is longer in Go."""
 
 
 def human_duration(elapsed: timedelta) -> str:
@@ -39,9 +49,25 @@ def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
 
 
 def age(text: str, now: datetime) -> str:
-    """The time since a moment in RFC 3339 form."""
-    then = moment(text)
-    return "<invalid>" if then is None else human_duration(now - then)
+    """The time since a moment in RFC 3339 form, as Go reads it."""
+    if text in ("", "null"):
+        return "<unknown>"
+    match = _MOMENT.fullmatch(text)
+    if match is None or int(match["hours"] or 0) > 24 or int(match["minutes"] or 0) > 60:
+        return "<invalid>"
+    year, month, day, hour, minute, second = (int(match[number]) for number in range(1, 7))
+    leap_year = 4  # a day of year 0 exists when it does in this one
+    try:
+        then = datetime(year or leap_year, month, day, hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        return "<invalid>"
+    offset = timedelta(hours=int(match["hours"] or 0), minutes=int(match["minutes"] or 0))
+    since = then - _FIRST + (offset if match["sign"] == "-" else -offset)
+    since -= timedelta(days=366 + 3 * 365) if not year else timedelta()
+    fraction = int((match["fraction"] or "0")[:6].ljust(6, "0"))
+    if not since and not fraction:
+        return "<unknown>"
+    return human_duration(min(now - _FIRST - since - timedelta(microseconds=fraction), _LONGEST))
 
 
 def moment(text: object) -> datetime | None:

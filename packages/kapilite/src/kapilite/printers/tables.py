@@ -5,35 +5,24 @@ on a cluster: Name first, then the kind's own columns, and Age only where a kind
 that does not fit its column, or is absent, leaves the cell empty; a table never fails because of
 one object.
 
-Column paths are in Kubernetes' JSONPath dialect (`.spec.a`, `[?(@.type=="Ready")]`, `\.` for a dot
-inside a key). Nearly all of them are a chain of keys, some with the choice of a condition by its
-type; both are walked directly: a table of 10,000 objects is then made in a fraction of a second.
-The others are translated for python-jsonpath. Either way a path is compiled once per process.
-
-A path is walked for every object of a list, so what would take a time that is not proportional to
-the object is refused: a second search at any depth, a search or a regular expression in a filter.
+A kind's column is at a JSONPath (`printers.jsonpath`). Of several values there the cell shows the
+first. Where a definition has a column whose path cannot be read, this one and all after it are left
+out, as in Kubernetes, which accepts such a definition.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-import msgspec
+from typing import Any
 
 from kapilite import printers
 from kapilite.kinds import Column, Kind
-from kapilite.printers import durations
-
-if TYPE_CHECKING:
-    from jsonpath import CompoundJSONPath, JSONPath
-
-_Step: TypeAlias = str | tuple[str, str]
-"""A key, or the choice of the elements of a list whose key has a text."""
+from kapilite.printers import durations, jsonpath
+from kapilite.printers.golang import text_of
 
 AGE = ".metadata.creationTimestamp"
 
@@ -51,74 +40,11 @@ _AGE = Column(
     description="Time since the object was created.",
 )
 
-_SEGMENT = re.compile(
-    r"""
-      (?P<deep>\.\.)
-    | (?P<any>\.?\*|\[\*\])
-    | \.?(?P<key>(?:\\.|[^\s.,\[\]$@{}*\\])+)
-    | \[\?\((?P<filter>(?:[^"'()]|"[^"]*"|'[^']*')*)\)\]
-    | \[(?P<index>-?\d+|-?\d*:-?\d*(?::\d+)?)\]
-    | \[(?P<quoted>'[^']*'(?:\s*,\s*'[^']*')*)\]
-    """,
-    re.VERBOSE | re.ASCII,
-)
-_FILTER_PATH = re.compile(
-    r"""("[^"]*"|'[^']*')|(@)((?:\.?\[[^\]]*\]|\.(?:\\.|[^\s.,\[\]=!<>~])+)*)"""
-)
-_EQUALS = re.compile(r"""@\.(\w+)\s*==\s*(?:"([^"\\]*)"|'([^'\\]*)')""", re.ASCII)
-"""A filter for elements whose key has this text, which is how conditions are chosen."""
-_COSTLY = re.compile(r"""\.\.|=~""")
-_UNESCAPE = re.compile(r"\\(.)")
-
-
-class _Path:
-    """A compiled column path."""
-
-    def __init__(self, text: str) -> None:
-        segments = list(_segments(text.removeprefix("$")))
-        self._steps = [step for step, _ in segments if step is not None]
-        keys = [step for step in self._steps if isinstance(step, str)]
-        self._keys = keys if len(keys) == len(segments) else None
-        self._query: JSONPath | CompoundJSONPath | None = None
-        if len(self._steps) != len(segments):
-            import jsonpath  # noqa: PLC0415 - few paths need it, and no server to start
-
-            try:
-                self._query = jsonpath.compile("$" + "".join(text for _, text in segments))
-            except jsonpath.JSONPathError as error:
-                raise ValueError(f"{text!r} is not a column path: {error}") from None
-
-    def find(self, obj: Any) -> list[Any]:
-        """Every value at the path that is not null."""
-        if self._query is not None:
-            import jsonpath  # noqa: PLC0415 - as above
-
-            try:
-                return [value for value in self._query.findall(obj) if value is not None]
-            except jsonpath.JSONPathError:
-                return []
-        if self._keys is not None:
-            value = obj
-            for key in self._keys:
-                if not isinstance(value, dict):
-                    return []
-                value = value.get(key)
-            return [] if value is None else [value]
-        found = [obj]
-        for step in self._steps:
-            if isinstance(step, str):
-                found = [
-                    value[step] for value in found if isinstance(value, dict) and step in value
-                ]
-            else:
-                found = [element for value in found for element in _chosen(value, *step)]
-        return [value for value in found if value is not None]
-
 
 @lru_cache(maxsize=4096)
-def compile_path(text: str) -> _Path:
-    """Compile a column's JSONPath; ValueError says why it cannot be one."""
-    return _Path(text)
+def compile_path(text: str) -> jsonpath.Path:
+    """The path of a column. Raises jsonpath.UnreadableError and jsonpath.UnsupportedError."""
+    return jsonpath.Path(text)
 
 
 def render(
@@ -162,9 +88,17 @@ def rows(
 
 def _columns(kind: Kind) -> tuple[Column, ...]:
     """Name comes first, unless the kind puts it elsewhere, as events do."""
-    columns = kind.columns or (_AGE,)
+    columns = tuple(itertools.takewhile(_readable, kind.columns)) if kind.columns else (_AGE,)
     named = any(column.format == "name" for column in columns)
     return columns if named else (_NAME, *columns)
+
+
+def _readable(column: Column) -> bool:
+    try:
+        compile_path(column.json_path)
+    except ValueError:
+        return False
+    return True
 
 
 def _printer(kind: Kind, column: Column, now: datetime) -> Callable[[dict[str, Any]], Any]:
@@ -208,11 +142,11 @@ def _cell(values: list[Any], type_: str, now: datetime, absent: str | None) -> A
     first = values[0]
     match type_:
         case "string":
-            return ",".join(map(_text, values))
-        case "integer" if isinstance(first, int | float) and not isinstance(first, bool):
-            return int(first) if math.isfinite(first) else None
-        case "number" if isinstance(first, int | float) and not isinstance(first, bool):
-            return first
+            return text_of(first)
+        case "integer" if type(first) in (int, float):
+            return _integer(first)
+        case "number" if type(first) in (int, float):
+            return _number(first)
         case "boolean" if isinstance(first, bool):
             return first
         case "date" if isinstance(first, str):
@@ -220,66 +154,14 @@ def _cell(values: list[Any], type_: str, now: datetime, absent: str | None) -> A
     return None
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return msgspec.json.encode(value, order="sorted").decode()
+def _integer(value: float) -> int | None:
+    number = int(value) if math.isfinite(value) else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None
 
 
-def _chosen(value: Any, key: str, text: str) -> list[Any]:
-    elements = value if isinstance(value, list) else []
-    return [
-        element for element in elements if isinstance(element, dict) and element.get(key) == text
-    ]
-
-
-def _segments(text: str) -> list[tuple[_Step | None, str]]:
-    """Each step in the form that is walked directly, where it has one, and for python-jsonpath."""
-    found: list[tuple[_Step | None, str]] = []
-    at, after_deep = 0, False
-    while at < len(text):
-        match = _SEGMENT.match(text, at)
-        if match is None:
-            raise ValueError(f"{text!r} is not a column path: cannot read {text[at:]!r}")
-        at = match.end()
-        key: _Step | None = None
-        if match["deep"]:
-            step = ".."
-        elif match["any"]:
-            step = "[*]"
-        elif match["key"] is not None:
-            key = _UNESCAPE.sub(r"\1", match["key"])
-            step = _bracket(key)
-        elif match["filter"] is not None:
-            if _COSTLY.search(match["filter"]):
-                raise ValueError(f"{text!r} is not a column path: a filter may only compare")
-            if equals := _EQUALS.fullmatch(match["filter"].strip()):
-                key = (equals[1], equals[2] if equals[2] is not None else equals[3])
-            step = f"[?({_FILTER_PATH.sub(_filter_path, match['filter'])})]"
-        elif match["index"] is not None:
-            step = f"[{match['index']}]"
-        else:
-            quoted = re.findall(r"'([^']*)'", match["quoted"])
-            names = list(dict.fromkeys(_UNESCAPE.sub(r"\1", name) for name in quoted))
-            key = names[0] if len(names) == 1 else None
-            step = "[" + ",".join(map(_quote, names)) + "]"
-        found.append((None if after_deep else key, step))
-        after_deep = step == ".."
-    if sum(step == ".." for _, step in found) > 1:
-        raise ValueError(f"{text!r} is not a column path: it may have one .. at most")
-    return found
-
-
-def _filter_path(match: re.Match[str]) -> str:
-    if match[1]:
-        return match[1]
-    return "@" + "".join(step for _, step in _segments(match[3]))
-
-
-def _bracket(key: str) -> str:
-    return f"[{_quote(key)}]"
-
-
-def _quote(key: str) -> str:
-    escaped = key.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+def _number(value: float) -> float | None:
+    """Of 64 bits, and written without a point where it has no fraction."""
+    number = float(value)
+    if not math.isfinite(number):
+        return None
+    return int(number) if number.is_integer() and abs(number) < 1e21 else number
