@@ -24,21 +24,15 @@ values = st.recursive(
 objects = st.dictionaries(st.sampled_from("abcd"), values, max_size=4)
 
 
-def without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
-    return value
-
-
 @given(objects, objects)
 def test_a_merge_patch_is_idempotent_and_leaves_its_target_alone(
     target: dict[str, Any], change: dict[str, Any]
 ) -> None:
-    before = copy.deepcopy(target)
+    before, change = copy.deepcopy(target), without_nulls_in_lists(change)
     once = patch.apply(patch.MERGE, target, change)
     assert target == before
     assert patch.apply(patch.MERGE, once, change) == once
-    assert patch.apply(patch.MERGE, {}, change) == without_nulls(change)
+    assert patch.apply(patch.MERGE, {}, change) == deeply_without_nulls(change)
 
 
 @given(objects, objects)
@@ -168,13 +162,14 @@ def test_no_strategic_patch_breaks_the_server(
     ("operations", "code"),
     [
         ([{"op": "remove", "path": "/absent"}], 422),
-        ([{"op": "replace", "path": "/absent", "value": 1}], 422),
+        ([{"op": "replace", "path": "/absent/x", "value": 1}], 422),
+        ([{"op": "replace", "path": "", "value": [1]}], 422),
         ([{"op": "add", "path": "/list/9", "value": 1}], 422),
         ([{"op": "add", "path": "no-slash", "value": 1}], 422),
         ([{"op": "test", "path": "/a", "value": 2}], 422),
-        ([{"op": "add", "path": "/a"}], 422),
+        ([{"op": "add"}], 422),
         ([{"op": "addne", "path": "/b", "value": 1}], 422),
-        ([{"op": ["add"], "path": "/b", "value": 1}], 422),
+        ([{"op": ["add"], "path": "/b", "value": 1}], 400),
         ([{"path": "/b", "value": 1}], 422),
         (["add"], 400),
         ({"op": "add"}, 400),
@@ -193,7 +188,7 @@ def test_copies_of_copies_are_refused_before_they_fill_the_memory() -> None:
     doubling = [{"op": "copy", "from": "/spec", "path": f"/spec/{n}"} for n in range(60)]
     with pytest.raises(ApiError) as caught:
         patch.apply(patch.JSON, {"spec": {"a": "x" * 100}}, doubling)
-    assert caught.value.code == 413
+    assert caught.value.code == 422
     assert patch.apply(patch.JSON, {"spec": {"a": 1}}, doubling[:2])["spec"]["1"] == {
         "a": 1,
         "0": {"a": 1},
