@@ -258,7 +258,8 @@ prepare_libraries() {
 
 run_libraries() {
   LANEWAY_CHECKER=$cache/extension-apiserver/bin/checker \
-    "$python" -m pytest -q --timeout 600 --durations=3 tests/libraries
+    "$python" -m pytest -q --timeout 600 --durations=3 tests/libraries \
+    tests/unit/chart/test_{agent,manager,status}_policy.py
 }
 
 # ---- wheels: of each distribution, installed where there is nothing else -----

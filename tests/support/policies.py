@@ -1,8 +1,9 @@
 """ValidatingAdmissionPolicies of the chart, checked and judged by our own CEL.
 
-Neither our server nor the real one of the tier has such policies. What a cluster would do with them
+Neither our server nor one of Kubernetes 1.20 has such policies. What a cluster would do with them
 is done here: types are checked with what Kubernetes declares, then the variables are worked out in
-their order, and what a validation says of a request is reported.
+their order, and what a validation says of a request is reported. In the tier of Kubernetes'
+libraries, these judge each request as well, and have to say the same.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from kapilite.cel.checker import check
 from kapilite.cel.program import CALL_LIMIT, Budget, program
 from kapilite.cel.types import BOOL, DYN, STRING, list_of, map_of, object_of
 from support.accounts import rendered
+from support.checker import Checker, checker
 
 NODE_NAME = "authentication.kubernetes.io/node-name"
 
@@ -42,6 +44,7 @@ class Policy:
     def __init__(self, obj: dict[str, Any]) -> None:
         self.name = obj["metadata"]["name"]
         self.spec = obj["spec"]
+        self._obj = obj
 
     def check(self) -> None:
         """Raises CelSyntaxError where a cluster would not take it."""
@@ -79,6 +82,26 @@ class Policy:
 
     def verdict(self, request: Mapping[str, Any]) -> str:
         """What is said against a request that it concerns; empty: nothing."""
+        said = self._refusal(request)
+        if libraries := checker():
+            assert said == self._refusal_by(libraries, request), self.name
+        return said
+
+    def _refusal_by(self, libraries: Checker, request: Mapping[str, Any]) -> str:
+        """The same in the words of Kubernetes' libraries."""
+        named = ("operation", "resource", "name", "namespace", "userInfo")
+        answer = libraries.ask(
+            "admit",
+            policy=self._obj,
+            request={key: request[key] for key in named if key in request}
+            | {"subresource": request.get("subResource", "")},
+            object=request.get("object"),
+            oldObject=request.get("oldObject"),
+        )
+        refused = (one["message"] for one in answer["decisions"] if one["action"] == "deny")
+        return next(refused, "")
+
+    def _refusal(self, request: Mapping[str, Any]) -> str:
         variables: dict[str, Any] = {}
         for one in self.spec.get("variables", ()):
             variables[one["name"]] = _value(one["expression"], request, variables)
