@@ -2,82 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.device_plugin.offer import Form, Offer, Owner
-from laneway.core.dra.slices import Body, pool
+from laneway.core.device_plugin.offer import Offer, Owner
+from laneway.core.dra.slices import pool
 from laneway.core.inventory import Inventory
-from laneway.core.pci import PciAddress
+from support.allocating import OFFERS, Scheduler, overlap
 
 NOTHING = Inventory()
-
-
-def offer(card: int, function: int, group: int | None, form: Form = Form.PCI) -> Offer:
-    """Function 0 of a card is the card."""
-    address = PciAddress(0, card, 0, function)
-    return Offer(
-        resource="example.com/x",
-        id=str(address) if form is Form.PCI else f"{card:08x}-{function}",
-        form=form,
-        kind="PCIDevice",
-        name=f"n-{card}-{function}-{form}",
-        address=address,
-        card=PciAddress(0, card, 0, 0),
-        group=group,
-    )
-
-
-OFFERS = st.lists(
-    st.builds(
-        offer,
-        st.integers(1, 3),
-        st.integers(0, 3),
-        st.none() | st.integers(0, 4),
-        st.sampled_from([Form.PCI, Form.MDEV]),
-    ),
-    max_size=12,
-    unique_by=lambda one: (one.form, one.id),
-)
-
-
-def overlap(one: Offer, other: Offer) -> bool:
-    """Said again from hardware: a group goes to one pod; a card is whole or in parts."""
-    if one.group is not None and one.group == other.group:
-        return True
-    wholes = [it for it in (one, other) if it.form is Form.PCI and it.address == it.card]
-    return bool(wholes) and one.card == other.card
-
-
-class Scheduler:
-    """Gives out devices as long as their counters last, as Kubernetes' allocator does."""
-
-    def __init__(self, parts: tuple[Body, ...]) -> None:
-        self.devices = {one["name"]: one for part in parts for one in part.get("devices", ())}
-        self.left: Counter[tuple[str, str]] = Counter()
-        for part in parts:
-            for found in part.get("sharedCounters", ()):
-                for name, value in found["counters"].items():
-                    self.left[found["name"], name] = int(value["value"])
-
-    def give(self, name: str) -> bool:
-        device = self.devices[name]
-        if device.get("taints"):
-            return False
-        wanted = Counter(
-            {
-                (one["counterSet"], counter): int(value["value"])
-                for one in device.get("consumesCounters", ())
-                for counter, value in one["counters"].items()
-            }
-        )
-        if any(self.left[key] < amount for key, amount in wanted.items()):
-            return False
-        self.left -= wanted
-        return True
 
 
 @given(OFFERS, st.randoms(use_true_random=False), st.booleans(), st.data())
