@@ -86,15 +86,19 @@ def helm() -> Any:
 
 
 def render(
-    values: Mapping[str, Any] | None = None, *, name: str = RELEASE, namespace: str = NAMESPACE
+    values: Mapping[str, Any] | None = None,
+    *,
+    name: str = RELEASE,
+    namespace: str = NAMESPACE,
+    chart: Path = FOLDER,
 ) -> list[Object]:
     """All objects, as parsed, in the order of their files."""
-    return copy.deepcopy(_rendered(json.dumps(values or {}), name, namespace))
+    return copy.deepcopy(_rendered(chart, json.dumps(values or {}), name, namespace))
 
 
 @functools.cache
-def _rendered(values: str, name: str, namespace: str) -> list[Object]:
-    rendered = helm().Chart.load(FOLDER).render(json.loads(values), name=name, namespace=namespace)
+def _rendered(chart: Path, values: str, name: str, namespace: str) -> list[Object]:
+    rendered = helm().Chart.load(chart).render(json.loads(values), name=name, namespace=namespace)
     return [
         found
         for template, text in sorted(rendered.items())

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kapilite.credentials.pki import ensure
 from laneway.api.registry import KINDS
 from support.administrator import Administrator
 from support.chart import FOLDER, VALUES, Object, helm, render
@@ -27,6 +28,10 @@ NAMESPACE = f"chart-{uuid.uuid4().hex[:8]}"
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 DEVICES = "/apis/devices.harvesterhci.io/v1beta1"
 AGENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/laneway-agent"
+CONFIGURATIONS = [
+    f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/{name}"
+    for kind, name in (("mutating", "laneway-mutator"), ("validating", "laneway-validator"))
+]
 OLDEST = 28
 """The Kubernetes that the chart is for, as the 28 of 1.28."""
 CONDITIONS = re.compile(
@@ -106,8 +111,7 @@ def test_it_is_installed_upgraded_and_removed(
     before = api.call(AGENT)
 
     # No webhook answers here, and ours is asked about all that is written.
-    for kind, name in (("mutating", "laneway-mutator"), ("validating", "laneway-validator")):
-        path = f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/{name}"
+    for path in CONFIGURATIONS:
         assert api.call(path, "DELETE")
     assert api.call(f"{DEVICES}/pcidevices", "POST", device)
 
@@ -133,36 +137,43 @@ def test_it_is_installed_upgraded_and_removed(
 
 @pytest.mark.slow
 @pytest.mark.realapi
-def test_what_an_upgrade_adds_trusts_whom_the_others_trust(
-    release: Helm, api: Administrator, chart: Path, kubeconfig: str
+def test_a_rollback_leaves_the_authority_that_the_manager_wrote_last(
+    release: Helm, api: Administrator, chart: Path, tmp_path: Path
 ) -> None:
-    release.install(chart, {"webhook": {"vsphere": {"enabled": False}}})
-    [cluster] = yaml.safe_load(Path(kubeconfig).read_text())["clusters"]
-    trusted = authority(cluster["cluster"])
-    paths = [
-        f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/{name}"
-        for kind, name in (("mutating", "laneway-mutator"), ("validating", "laneway-validator"))
-    ]
-    for path in paths:  # as the manager does
-        found = api.call(path)
-        for hook in found["webhooks"]:
-            hook["clientConfig"]["caBundle"] = trusted
-        assert api.call(path, "PUT", found)
+    """The manager changes it every two months; a revision may be older."""
+    before, now = (authority(tmp_path / name) for name in ("before", "now"))
+    release.install(chart, {})
+    trust(api, before)
+    release.upgrade(chart, {"agent": {"dra": True}})
+    assert trusted(api) == {before}
+    trust(api, now)
+    release.upgrade(chart, {})
+    assert trusted(api) == {now}
 
-    release.upgrade(chart, {"webhook": {"vsphere": {"enabled": True}}})
+    release.rollback()
 
-    for path in paths:
-        found = api.call(path)
-        known = {hook["name"]: hook["clientConfig"].get("caBundle") for hook in found["webhooks"]}
-        assert "vsphere.laneway.harvesterhci.io" in known
-        assert set(known.values()) == {trusted}
+    assert "--dra" in _arguments(api.call(AGENT))
+    assert trusted(api) == {now}
 
 
-def authority(cluster: Object) -> str:
-    """The authority of a cluster, as a kubeconfig and a webhook have it in themselves."""
-    if "certificate-authority-data" in cluster:
-        return str(cluster["certificate-authority-data"])
-    return base64.b64encode(Path(cluster["certificate-authority"]).read_bytes()).decode()
+def authority(folder: Path) -> str:
+    """One of its own, as a webhook's entry has it."""
+    return base64.b64encode(ensure(str(folder)).ca_pem).decode()
+
+
+def trust(api: Administrator, wanted: str) -> None:
+    """What the manager writes."""
+    for path in CONFIGURATIONS:
+        body = [
+            {"op": "add", "path": f"/webhooks/{number}/clientConfig/caBundle", "value": wanted}
+            for number, _ in enumerate(api.call(path)["webhooks"])
+        ]
+        assert api.call(path, "PATCH", body, "application/json-patch+json")
+
+
+def trusted(api: Administrator) -> set[str | None]:
+    hooks = [hook for path in CONFIGURATIONS for hook in api.call(path)["webhooks"]]
+    return {hook["clientConfig"].get("caBundle") for hook in hooks}
 
 
 @pytest.mark.slow

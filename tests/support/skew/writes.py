@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -51,14 +50,12 @@ class Write(NamedTuple):
     def name(self) -> str:
         return str(self.object["metadata"]["name"])
 
-    @property
-    def content(self) -> str:
-        """What a reader acts on: without versions, times and who wrote it."""
-        metadata = self.object["metadata"]
-        kept = ("uid", "labels", "annotations", "finalizers", "deletionTimestamp")
-        rest = {key: value for key, value in self.object.items() if key != "metadata"}
-        rest["metadata"] = {key: metadata[key] for key in kept if key in metadata}
-        return json.dumps(_timeless(rest), sort_keys=True)
+
+def content(obj: Json) -> Json:
+    """What a reader acts on: without versions, times and who wrote it."""
+    kept = ("labels", "annotations", "finalizers", "deletionTimestamp")
+    metadata = {key: value for key, value in obj["metadata"].items() if key in kept}
+    return {**_timeless(obj), "metadata": metadata}
 
 
 def _timeless(value: Any) -> Any:
@@ -131,11 +128,19 @@ class Writes:
         return [write for write in self.seen[since:] if write.plural in plurals]
 
 
-def undone(writes: Sequence[Write]) -> Iterator[str]:
-    """Objects that came back to a content that they had: one write undid another, or was twice."""
-    had: set[str] = set()
+def undone(
+    writes: Sequence[Write], part: Callable[[Json], Json] = content
+) -> Iterator[tuple[str, Json]]:
+    """Objects of which a part came back to what it was: one write undid another, or was made twice.
+
+    Writes that leave the part as it is do not count.
+    """
+    had: dict[str, list[Json]] = {}
     for write in writes:
-        if write.type != "DELETED":
-            if write.content in had:
-                yield f"{write.plural}/{write.name}: {write.content}"
-            had.add(write.content)
+        now = part(write.object)
+        before = had.setdefault(write.object["metadata"]["uid"], [])
+        if write.type == "DELETED" or before[-1:] == [now]:
+            continue
+        if now in before:
+            yield f"{write.plural}/{write.name}", now
+        before.append(now)

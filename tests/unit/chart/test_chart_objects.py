@@ -376,7 +376,7 @@ def reviewers(rendered: list[Object], resource: str, new: Any, old: Any) -> set[
         webhook["name"].partition(".")[0]
         for config, webhook in webhooks(rendered)
         if config["kind"].startswith("Validating") and webhook["failurePolicy"] == "Fail"
-        if not webhook["name"].startswith("other-")
+        if not webhook["name"].startswith("kept-")
         for rule in webhook["rules"]
         if resource in rule["resources"] and request["operation"] in rule["operations"]
         if all(
@@ -397,7 +397,7 @@ def test_nothing_of_kubevirts_is_stored_unseen_that_bears_a_note_of_laneways(
     plain = {"metadata": {}, "spec": {**spec, "a": 1}}
     noted = {"metadata": {"annotations": {key: "x"}}, "spec": spec}
     labelled = {**plain, "metadata": {"labels": {"a": "b"}}}
-    judged = {"vms"} if devices else {"requesters"}
+    judged = {"machines"} if devices else {"requesters"}
 
     assert reviewers(rendered, resource, noted, None) == judged
     assert reviewers(rendered, resource, noted, {**noted, "metadata": {}}) == {"requesters"}

@@ -183,8 +183,8 @@ def test_what_becomes_of_virtual_machines_while_no_webhook_answers(policy: str) 
     }
 
     # What requests devices is never stored unseen, whatever is said of the rest.
-    assert found["vms.laneway.harvesterhci.io"] == "Fail"
-    assert found.pop("other-vms.laneway.harvesterhci.io") == policy
+    assert found["machines.laneway.harvesterhci.io"] == "Fail"
+    assert found.pop("kept-machines.laneway.harvesterhci.io") == policy
     assert found.pop("nodes.laneway.harvesterhci.io") == "Ignore"
     # Allocate is the last guard: an unseen pod gets nothing that is claimed.
     assert found.pop("pods.laneway.harvesterhci.io") == "Ignore"

@@ -299,7 +299,7 @@ HOOKS = named(
     "laneway-mutator",
     webhooks=[
         {
-            "name": "vms.laneway.harvesterhci.io",
+            "name": "machines.laneway.harvesterhci.io",
             "rules": [{"resources": ["virtualmachines"]}],
             "failurePolicy": "Ignore",
             "clientConfig": {"service": {"name": "laneway-webhook"}},

@@ -10,8 +10,8 @@ from kapilite.cel.program import CALL_LIMIT, Budget, program
 from support.chart import Object, render
 
 DEVICE = {"name": "a", "deviceName": "nvidia.com/A2"}
-ASKING = "vms.laneway.harvesterhci.io"
-KEPT = "other-vms.laneway.harvesterhci.io"
+ASKING = "machines.laneway.harvesterhci.io"
+KEPT = "kept-machines.laneway.harvesterhci.io"
 
 
 @pytest.fixture(scope="module")
