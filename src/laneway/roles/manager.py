@@ -6,7 +6,9 @@ the kinds of KubeVirt are no part of that, because a cluster need not have them.
 manager waits for itself for what it must know.
 
 Before all that, a manager that starts brings the definitions of Laneway's kinds up to date: it
-alone has the right, so an upgrade needs no other. Agents and webhooks wait for what it makes.
+alone has the right, so an upgrade needs no other. Agents and webhooks wait for what it makes. The
+leader looks at them again: a manager of the version before may have started in the middle of an
+upgrade, and written its own.
 """
 
 from __future__ import annotations
@@ -51,6 +53,8 @@ VsphereMode = Literal["none", "alongside", "standalone"]
 LEASE = "laneway-manager"
 INSTALL_SECONDS = 5.0
 """How soon to try again to bring the definitions of our kinds up to date."""
+DEFINITIONS_SECONDS = 300.0
+"""How often the leader looks whether they still are."""
 NAMESPACE = "harvester-system"
 
 
@@ -185,10 +189,16 @@ class Manager:
             else:
                 return
 
+    async def _keep_definitions(self) -> None:
+        while True:
+            await self._install()
+            await asyncio.sleep(DEFINITIONS_SECONDS)
+
     async def _lead(self) -> None:
         self._metrics.leading(True)
         try:
             async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._keep_definitions())
                 for part in self.parts:
                     tasks.create_task(part.run())
         finally:

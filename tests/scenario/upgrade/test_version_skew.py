@@ -6,15 +6,27 @@ end the cluster comes to rest: no part undoes what another wrote.
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
-from laneway.api import PCIDeviceClaim, VGPUDevice
-from laneway.kube.resource import served
+from laneway.api import ObjectMeta, PCIDeviceClaim, VGPUDevice
+from laneway.api.crds import crds
+from laneway.kube.resource import Resource, served
 from support.accounts import MANAGER
 from support.examples import first
 from support.skew.cluster import Cluster
 from support.skew.trees import Tree
 from support.skew.writes import CONFIGURATIONS, undone
+
+
+class Definition(msgspec.Struct, frozen=True):
+    """A definition, as far as it is compared."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: dict[str, Any] = {}
+
 
 PROFILE = "NVIDIA A2-4Q"
 VGPU = "nvidia.com/NVIDIA_A2-4Q"
@@ -41,6 +53,15 @@ async def story(mixed: Cluster, node: str) -> None:
     await world.run_vm(vm, on=True)
     await world.running(vm)
     assert len(await world.opened(vm)) == 2
+
+
+async def updated(mixed: Cluster) -> list[str]:
+    """Which definitions are as today's version has them."""
+    kind = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", False, Definition)
+    found = [(crd, await mixed.client.get(kind, crd["metadata"]["name"])) for crd in crds()]
+    return [
+        one.metadata.name for crd, one in found if one.spec["versions"] == crd["spec"]["versions"]
+    ]
 
 
 def holder(obj: object) -> str:
@@ -89,7 +110,11 @@ async def test_versions_change_one_by_one_and_the_leader_with_them(
         [leader] = (part for part in mixed.parts if part.component == MANAGER)
 
         successor = await mixed.manager(new)
+        straggler = await mixed.manager(old)  # it starts again, as a pod does whose node does
+        await mixed.end(straggler)
         await mixed.end(leader)
         await mixed.leader(successor)
         await story(mixed, "node2")
-        await settled(mixed)
+        await mixed.writes.rest()
+        mixed.check()
+        assert await updated(mixed) == [crd["metadata"]["name"] for crd in crds()]
