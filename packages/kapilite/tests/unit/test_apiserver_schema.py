@@ -103,8 +103,11 @@ def texts(sub: dict[str, Any], value: Any) -> list[str]:
         ),
         (
             {"type": "integer", "format": "int32"},
-            2**63,
-            ('spec.x: Invalid value: "number": spec.x in body must be of type integer: "number"'),
+            2**31,
+            (
+                '<nil>: Invalid value: "": Checked value must be of type integer with format '
+                "int32 in spec.x"
+            ),
         ),
         (
             {"type": "number", "maximum": 1000000},

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kapilite.builtin import defaults, types
 from kapilite.errors import Undecodable
+from kapilite.gotext.numbers import reread
 from kapilite.schemas import schema
 from kubebasics import quantity
 from kubebasics.timestamps import timestamp
@@ -30,8 +31,8 @@ Object = dict[str, Any]
 
 _IDENTITY = frozenset({"apiVersion", "kind"})
 _ROOT = _IDENTITY | {"metadata"}
-_OPEN = frozenset({"apiextensions.v1.JSONSchemaProps"})
 _CRD = "apiextensions.v1.CustomResourceDefinition"
+_SCHEMA = "apiextensions.v1.JSONSchemaProps"
 _LIMITS = {"int32": 2**31, "int64": 2**63}
 _GO_NAMES = {
     "string": "string",
@@ -52,14 +53,23 @@ def complete(kind: Kind, obj: Object) -> list[str]:
     name = types.name_of(kind)
     if name is None or kind.schema is None:
         return []
-    if name == _CRD:
-        # Its own rules look at what was sent.
-        return schema.fit(kind.schema, obj)
-    walk = _Walk(kind)
+    walk = _Walk(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: ')
     walk.struct(name, obj, ())
     schema.default(kind.schema, obj)
     defaults.dependent(name, obj)
     return walk.unknown
+
+
+def read_metadata(value: Any, path: str) -> tuple[Object, list[str]]:
+    """The metadata of a resource within an object, and the paths of what was not known."""
+    meta = {} if value is None else value
+    if not isinstance(meta, dict):
+        raise Undecodable(f"{path}: Invalid value: must be an object")
+    walk = _Walk(f"{path}: Invalid value: ")
+    walk.struct("meta.v1.ObjectMeta", meta, (path,))
+    if meta.get("creationTimestamp") is None:
+        meta.pop("creationTimestamp", None)
+    return meta, walk.unknown
 
 
 class _Plan(NamedTuple):
@@ -108,8 +118,8 @@ def _is_written(field: Field) -> bool:
 class _Walk:
     """One pass over an object, collecting what was not known."""
 
-    def __init__(self, kind: Kind) -> None:
-        self.kind = kind
+    def __init__(self, refusal: str) -> None:
+        self._refusal = refusal
         self.unknown: list[str] = []
 
     def struct(self, name: str, value: Object, path: tuple[str | int, ...]) -> None:
@@ -178,12 +188,18 @@ class _Walk:
             return self._shaped(owner, field, shape, value, path)
         if shape:
             return [] if shape.startswith("[]") else {}
+        if field.base == "JSON":
+            return None
         return self._zero(field, path) if _is_written(field) else _ZERO.get(field.base, "")
 
     def _base(self, owner: str, field: Field, value: Any, path: tuple[str | int, ...]) -> Any:
         base = field.base
-        if base in _OPEN or base in ("JSON", "FieldsV1", "RawExtension"):
+        if base == "JSON":
+            return reread(value)
+        if base in ("FieldsV1", "RawExtension"):
             return value
+        if base.startswith("JSONSchemaPropsOr"):
+            return self._schema_or(owner, field, value, path)
         if types.exists(base):
             if not isinstance(value, dict):
                 self._refuse(owner, field, "", value, path)
@@ -196,6 +212,31 @@ class _Walk:
         except ValueError as error:
             raise self._error(str(error)) from None
 
+    def _schema_or(self, owner: str, field: Field, value: Any, path: tuple[str | int, ...]) -> Any:
+        """A schema, or what may stand in its place.
+
+        Kubernetes reads these apart from the rest: of fields in them that it does not know it
+        says nothing, and a value of another type is none, but for what may be a boolean.
+        """
+        known = len(self.unknown)
+        if isinstance(value, dict):
+            self.struct(_SCHEMA, value, path)
+        elif field.base == "JSONSchemaPropsOrBool":
+            if not isinstance(value, bool):
+                raise self._error("boolean or JSON schema expected")
+        elif not isinstance(value, list):
+            return _DROP
+        elif field.base == "JSONSchemaPropsOrArray":
+            one = field._replace(base=_SCHEMA)
+            value = [self._element(owner, one, "", item, path) for item in value] or _DROP
+        else:
+            value = [
+                self._element(owner, field._replace(base="string"), "", item, path)
+                for item in value
+            ]
+        del self.unknown[known:]
+        return value
+
     def _refuse(
         self, owner: str, field: Field, shape: str, value: Any, path: tuple[str | int, ...]
     ) -> None:
@@ -207,9 +248,7 @@ class _Walk:
         )
 
     def _error(self, why: str) -> Undecodable:
-        kind = self.kind
-        what = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
-        return Undecodable(f"{what}: {why}")
+        return Undecodable(f"{self._refusal}{why}")
 
 
 def _fits(base: str, value: Any) -> bool:
@@ -238,7 +277,7 @@ def _scalar(base: str, value: Any) -> Any:
         case "Time" | "MicroTime":
             return _time(value, micro=base == "MicroTime")
         case "double":
-            return value
+            return reread(value)
     return value
 
 

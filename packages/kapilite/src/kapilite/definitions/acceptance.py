@@ -34,7 +34,7 @@ def status(crd: Object, old: Object | None, kinds: Iterable[Kind]) -> Object:
     conditions.append(_ESTABLISHED if was_established or not conflict else _NOT_ACCEPTED)
     return {
         "acceptedNames": accepted,
-        "storedVersions": _stored_versions(spec, before),
+        "storedVersions": _with_storage(spec["versions"], list(before.get("storedVersions") or [])),
         "conditions": _stamped(conditions, before.get("conditions") or []),
     }
 
@@ -45,19 +45,27 @@ def is_established(crd: Object) -> bool:
     return any(c.get("type") == "Established" and c.get("status") == "True" for c in conditions)
 
 
-def problems(crd: Object, old: Object) -> Iterator[Problem]:
+def problems(crd: Object, old: Object | None) -> Iterator[Problem]:
     """What is wrong with the versions that objects are said to be stored in."""
-    names = [version["name"] for version in crd["spec"]["versions"]]
-    stored = _status(crd).get("storedVersions")
-    stored = stored if isinstance(stored, list) else []
-    for index, name in enumerate(stored):
-        if name not in names:
-            field = f"status.storedVersions[{index}]"
-            yield problem.invalid(field, name, "must appear in spec.versions")
-    storage = next(v["name"] for v in crd["spec"]["versions"] if v["storage"])
-    if _status(crd) != _status(old) and storage not in stored:
-        field = "status.storedVersions"
-        yield problem.invalid(field, stored, f"must have the storage version {storage}")
+    field = "status.storedVersions"
+    versions = crd["spec"].get("versions") or []
+    listed = _status(crd).get("storedVersions") if old is not None else []
+    stored = _with_storage(versions, list(listed) if isinstance(listed, list) else [])
+    if not stored:
+        yield problem.invalid(field, stored, "must have at least one stored version")
+        return
+    left = {name: index for index, name in enumerate(stored)}
+    for version in versions:
+        if left.pop(version["name"], None) is None and version["storage"]:
+            why = f"must have the storage version {version['name']}"
+            yield problem.invalid(field, stored, why)
+    for name, index in left.items():
+        why = (
+            f"missing from spec.versions; {name} was previously a storage version, and must "
+            "remain in spec.versions until a storage migration ensures no data remains persisted "
+            f"in {name} and removes {name} from status.storedVersions"
+        )
+        yield problem.invalid(f"{field}[{index}]", name, why)
 
 
 def _status(crd: Object) -> Object:
@@ -65,10 +73,10 @@ def _status(crd: Object) -> Object:
     return found if isinstance(found, dict) else {}
 
 
-def _stored_versions(spec: Object, before: Object) -> list[str]:
-    storage = next(v["name"] for v in spec["versions"] if v["storage"])
-    stored: list[str] = list(before.get("storedVersions") or [])
-    return stored if storage in stored else [*stored, storage]
+def _with_storage(versions: list[Object], stored: list[str]) -> list[str]:
+    """The versions that objects may be stored in: those of before, and today's."""
+    storage = next((version["name"] for version in versions if version["storage"]), None)
+    return stored if storage is None or storage in stored else [*stored, storage]
 
 
 def _taken(crd: Object, kinds: Iterable[Kind]) -> tuple[set[str], set[str]]:

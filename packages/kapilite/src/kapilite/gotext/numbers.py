@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from decimal import Decimal
+from typing import Any
 
 
 def number_text(value: float) -> str:
@@ -34,3 +35,14 @@ def _scientific(exact: Decimal, point: int) -> str:
     digits = "".join(map(str, exact.as_tuple().digits))
     mantissa = digits[0] + (f".{digits[1:]}" if digits[1:] else "")
     return f"{sign}{mantissa}e{'-' if point < 0 else '+'}{abs(point):02d}"
+
+
+def reread(value: Any) -> Any:
+    """A JSON value as Go reads again what it wrote of it: a whole number is an integer then."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and -(2.0**63) <= value < 2.0**63 else value
+    if isinstance(value, dict):
+        return {key: reread(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [reread(item) for item in value]
+    return value

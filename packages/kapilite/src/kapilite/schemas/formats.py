@@ -11,10 +11,11 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING
 
-from kapilite.schemas import regex
+from kapilite.schemas import addresses, regex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 
 def is_format(name: str, text: str) -> bool:
@@ -23,43 +24,27 @@ def is_format(name: str, text: str) -> bool:
     return check is None or check(text)
 
 
+def effective(schema: dict[str, Any]) -> str:
+    """The format of a schema, where it has one that counts for its type; otherwise empty."""
+    name: str = schema.get("format", "")
+    if not name:
+        return ""
+    kind = "" if schema.get("x-kubernetes-int-or-string") else schema.get("type", "")
+    if kind in _NUMERIC:
+        return name if name in _NUMERIC[kind] else ""
+    return name if kind in ("", "string") and name.replace("-", "") in _KNOWN else ""
+
+
 def _like(pattern: str) -> Callable[[str], bool]:
     # Not compiled before it is needed: most formats never are.
     return lambda text: re.fullmatch(pattern, text, re.ASCII) is not None
 
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:", re.ASCII)
-_HOST = re.compile(
-    r"(?:[^@/?#\[\]]*@)?(?:\[[0-9A-Fa-f:.]+(?:%25[^\]]*)?\]|[^\s/?#\[\]<>\"\\^`{|}:]*)(?::\d*)?",
-    re.ASCII,
-)
-_ESCAPES = re.compile(r"%(?![0-9A-Fa-f]{2})")
+is_uri = addresses.is_uri
 
-
-def is_uri(text: str) -> bool:
-    """An absolute URI or path, as in an HTTP request."""
-    if any(character < " " or character == "\x7f" for character in text):
-        return False
-    scheme = _SCHEME.match(text)
-    rest = text[scheme.end() :] if scheme else text
-    rest = rest.split("?", 1)[0]
-    if not rest.startswith("/"):
-        return bool(scheme and rest)
-    if _ESCAPES.search(rest):
-        return False
-    if not scheme or not rest.startswith("//"):
-        return True
-    return _HOST.fullmatch(rest[2:].split("/", 1)[0]) is not None
-
-
-_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u0080-\U0010ffff-]+"
-_ADDRESS = rf"{_ATOM}(?:\.{_ATOM})*@{_ATOM}(?:\.{_ATOM})*"
-_EMAIL = rf"\s*(?:{_ADDRESS}|(?:[^<>@,;:\\\"]*|\"[^\"]*\"\s*)<{_ADDRESS}>)\s*"
 _C = r"[a-zA-Z0-9\p{S}\p{L}]"
-_HOSTNAME = (
-    rf"^({_C}((-?{_C}{{0,62}})?)"
-    rf"|({_C}(([a-zA-Z0-9-\p{{S}}\p{{L}}]{{0,61}}{_C})?)(\.))+({_C})(-?{_C}){{1,62}})$"
-)
+_LABEL = rf"{_C}(?:[a-zA-Z0-9\p{{S}}\p{{L}}-]{{0,61}}{_C})?"
+_HOSTNAME = rf"^(?:{_C}(?:-?{_C}{{0,62}})?|(?:{_LABEL}\.)+[a-zA-Z\p{{L}}]{{2,63}})$"
 
 
 def _hostname(text: str) -> bool:
@@ -70,7 +55,14 @@ def _hostname(text: str) -> bool:
     )
 
 
-def _is_ip(text: str, mark: str) -> bool:
+_LEADING_ZEROS = re.compile(r"(^|[.:])0+(?=\d+(?:\.|$))")
+
+
+def _is_ip(text: str, mark: str, *, is_sloppy: bool = False) -> bool:
+    """An address with this mark; a sloppy one may have zeros before its decimal numbers."""
+    if is_sloppy and "." in text:
+        colon = text.rfind(":") + 1
+        text = text[:colon] + _LEADING_ZEROS.sub(r"\1", text[colon:])
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -80,10 +72,10 @@ def _is_ip(text: str, mark: str) -> bool:
 
 def _cidr(text: str) -> bool:
     address, slash, bits = text.partition("/")
-    if not slash or not (bits.isascii() and bits.isdigit()) or len(bits) > 3:
+    if not slash or not (bits.isascii() and bits.isdigit()) or len(bits) > _DIGITS:
         return False
-    width = 128 if ":" in address else 32
-    return int(bits) <= width and (_is_ip(address, ":") or _is_ip(address, "."))
+    mark = ":" if ":" in address else "."
+    return int(bits) <= (128 if mark == ":" else 32) and _is_ip(address, mark, is_sloppy=True)
 
 
 def _is_date(text: str) -> bool:
@@ -108,17 +100,20 @@ def _date_time(text: str) -> bool:
 
 _GO_DURATION = re.compile(r"[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
 _SECOND = 1_000_000_000
-_UNITS = {
-    **dict.fromkeys(("ns", "nano", "nanosecond"), 1),
-    **dict.fromkeys(("us", "µs", "micro", "microsecond"), 1000),
-    **dict.fromkeys(("ms", "milli", "millisecond"), 1_000_000),
-    **dict.fromkeys(("s", "sec", "second"), _SECOND),
-    **dict.fromkeys(("m", "min", "minute"), 60 * _SECOND),
-    **dict.fromkeys(("h", "hr", "hour"), 3600 * _SECOND),
-    **dict.fromkeys(("d", "day"), 86_400 * _SECOND),
-    **dict.fromkeys(("w", "wk", "week"), 7 * 86_400 * _SECOND),
-}
+_UNITS: tuple[tuple[int, tuple[str, ...], str], ...] = (
+    (1, ("ns",), "nano"),
+    (1000, ("us", "µs"), "micro"),
+    (1_000_000, ("ms",), "milli"),
+    (_SECOND, ("s",), "sec"),
+    (60 * _SECOND, ("m",), "min"),
+    (3600 * _SECOND, ("h", "hr"), "hour"),
+    (86_400 * _SECOND, ("d",), "day"),
+    (7 * 86_400 * _SECOND, ("w", "wk"), "week"),
+)
+"""Nanoseconds, the short names of a unit, and how its long names begin."""
 _HUMAN = re.compile(r"(\d+)\s*([A-Za-zµ]+)", re.ASCII)
+_DIGITS = 4000
+"""More are not made a number."""
 
 
 def is_go_duration(text: str) -> bool:
@@ -127,16 +122,16 @@ def is_go_duration(text: str) -> bool:
 
 def human_duration(text: str) -> int | None:
     """The nanoseconds of `1 day 2 hours`; None where it is nothing of the kind."""
-    parts = _HUMAN.findall(text)
-    if not parts:
-        return None
-    total = 0
-    for count, unit in parts:
-        scale = _UNITS.get(unit.lower()) or _UNITS.get(unit.lower().removesuffix("s"))
-        if scale is None:
+    total, is_duration = 0, False
+    for digits, name in _HUMAN.findall(text):
+        if len(digits) > _DIGITS or int(digits) >= 2**63:
             return None
-        total += int(count[:20]) * scale
-    return total
+        unit = name.lower()
+        for scale, short, long in _UNITS:
+            if unit in short or unit.startswith(long):
+                is_duration = True
+                total += int(digits) * scale
+    return total if is_duration else None
 
 
 def _duration(text: str) -> bool:
@@ -163,9 +158,8 @@ def _bare(text: str) -> str:
 
 
 _CARD = re.compile(
-    r"4\d{12}(?:\d{3}|\d{6})?|5[1-5]\d{14}|(?:222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|2720)\d{12}"
-    r"|6(?:011|5\d\d)\d{12}|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|(?:2131|1800|35\d{3})\d{11}"
-    r"|6[27]\d{14}",
+    r"4\d{12}(?:\d{3})?|5[1-5]\d{14}|6(?:011|5\d\d)\d{12}|3[47]\d{13}"
+    r"|3(?:0[0-5]|[68]\d)\d{11}|(?:2131|1800|35\d{3})\d{11}",
     re.ASCII,
 )
 
@@ -192,14 +186,17 @@ _PAIR = "[0-9a-fA-F]{2}"
 _MACS = "|".join(
     [rf"{_PAIR}(?:{mark}{_PAIR}){{{count}}}" for mark in ":-" for count in (5, 7, 19)]
     + [rf"{_ANY}(?:\.{_ANY}){{{count}}}" for count in (2, 3, 9)]
+    + [rf"(?:{_PAIR}){{{count}}}" for count in (6, 8, 20)]
 )
+
+_label = re.compile("[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII).fullmatch
 
 _FORMATS: dict[str, Callable[[str], bool]] = {
     "bsonobjectid": _like("[0-9a-fA-F]{24}"),
     "uri": is_uri,
-    "email": lambda text: re.fullmatch(_EMAIL, text) is not None,
+    "email": addresses.is_mail_address,
     "hostname": _hostname,
-    "ipv4": lambda text: _is_ip(text, "."),
+    "ipv4": lambda text: _is_ip(text, ".", is_sloppy=True),
     "ipv6": lambda text: _is_ip(text, ":"),
     "cidr": _cidr,
     "mac": _like(_MACS),
@@ -218,4 +215,9 @@ _FORMATS: dict[str, Callable[[str], bool]] = {
     "date": _is_date,
     "duration": _duration,
     "datetime": _date_time,
+    "password": lambda _: True,
+    "k8sshortname": lambda text: len(text) <= 63 and _label(text) is not None,
+    "k8slongname": lambda text: len(text) <= 253 and all(map(_label, text.split("."))),
 }
+_NUMERIC = {"integer": ("int32", "int64"), "number": ("float", "double")}
+_KNOWN = frozenset(_FORMATS)

@@ -109,11 +109,13 @@ def _repeated(items: list[Any]) -> Iterator[int]:
 
 def _resource(value: dict[str, Any], prefix: str) -> Iterator[Problem]:
     for name in ("apiVersion", "kind"):
-        field, text = f"{prefix}{name}", value.get(name, "")
-        if not isinstance(text, str):
+        field, text = f"{prefix}{name}", value.get(name)
+        if text is None:
+            yield problem.required(field)
+        elif not isinstance(text, str):
             yield problem.invalid(field, text, "must be a string")
         elif not text:
-            yield problem.required(field)
+            yield problem.invalid(field, text, "must not be empty")
         elif name == "kind" and not names.is_label_1035(text.lower()):
             why = f"may have mixed case, but should otherwise match: {names.LABEL_1035_TEXT}"
             yield problem.invalid(field, text, why)

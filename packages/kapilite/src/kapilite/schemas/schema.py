@@ -28,30 +28,10 @@ _LOOKED_UP = 8
 _CONTAINERS = (dict, list)
 """What has members; most values have none, and so nothing below them to look at."""
 
-_NOTHING = frozenset[str]()
 IDENTITY = frozenset({"apiVersion", "kind", "metadata"})
 """At the root of every object, and of an embedded resource, whatever its schema names."""
-
-METADATA = frozenset(
-    {
-        "annotations",
-        "creationTimestamp",
-        "deletionGracePeriodSeconds",
-        "deletionTimestamp",
-        "finalizers",
-        "generateName",
-        "generation",
-        "labels",
-        "managedFields",
-        "name",
-        "namespace",
-        "ownerReferences",
-        "resourceVersion",
-        "selfLink",
-        "uid",
-    }
-)
-"""What the metadata of an embedded resource may hold."""
+EMBEDDED = "x-kubernetes-embedded-resource"
+_PRESERVES = "x-kubernetes-preserve-unknown-fields"
 
 
 def fit(schema: Schema, value: Any, *, is_root: bool = True) -> list[str]:
@@ -59,14 +39,82 @@ def fit(schema: Schema, value: Any, *, is_root: bool = True) -> list[str]:
 
     Null is dropped where it is not allowed. Raises a 413 where defaults are a lot.
     """
-    fitting = _Fitting()
-    fitting.walk(schema, value, "", IDENTITY if is_root else _NOTHING)
-    return fitting.unknown
+    unknown = prune(schema, value, is_root=is_root)
+    default(schema, value)
+    return unknown
+
+
+def prune(schema: Schema, value: Any, *, is_root: bool) -> list[str]:
+    """Remove what the schema does not know; `is_root` says that it is of a resource."""
+    pruning = _Pruning()
+    pruning.walk(schema, value, "", is_resource=is_root)
+    return pruning.unknown
 
 
 def default(schema: Schema, value: Any) -> None:
-    """Fill in defaults only: for what knows no fields but those of its schema."""
-    _Fitting().walk(schema, value, "", None)
+    """Fill in defaults, and drop null where it is not allowed."""
+    _fill(schema, value, _Room())
+
+
+class _Pruning:
+    """One object from which unknown fields are removed, in one walk."""
+
+    def __init__(self) -> None:
+        self.unknown: list[str] = []
+
+    def walk(
+        self, schema: Schema | None, value: Any, path: str, *, is_resource: bool = False
+    ) -> None:
+        """Without a schema nothing in the value is known."""
+        if schema is not None and schema.get(_PRESERVES):
+            self._spare(schema, value, path, is_resource=is_resource)
+        elif isinstance(value, dict):
+            is_resource = is_resource or (schema is not None and bool(schema.get(EMBEDDED)))
+            for key in list(value):
+                if is_resource and key in IDENTITY:
+                    continue
+                is_known, sub = _member(schema, key)
+                if is_known:
+                    if isinstance(value[key], _CONTAINERS):
+                        self.walk(sub, value[key], joined(path, key))
+                    continue
+                self.unknown.append(joined(path, key))
+                del value[key]
+        elif isinstance(value, list):
+            sub = _items(schema)
+            for index, item in enumerate(value):
+                if isinstance(item, _CONTAINERS):
+                    self.walk(sub, item, joined(path, index))
+
+    def _spare(self, schema: Schema, value: Any, path: str, *, is_resource: bool = False) -> None:
+        """Where unknown fields are preserved, what is known is pruned all the same."""
+        if isinstance(value, dict):
+            is_resource = is_resource or bool(schema.get(EMBEDDED))
+            for key, member in value.items():
+                if is_resource and key in IDENTITY:
+                    continue
+                is_known, sub = _member(schema, key)
+                if is_known and isinstance(member, _CONTAINERS):
+                    self.walk(sub, member, joined(path, key))
+        elif isinstance(value, list) and (sub := _items(schema)) is not None:
+            for index, item in enumerate(value):
+                self._spare(sub, item, joined(path, index))
+
+
+def _member(schema: Schema | None, key: str) -> tuple[bool, Schema | None]:
+    """Whether a schema knows a field, and what it says of it."""
+    if schema is None:
+        return False, None
+    properties = schema.get("properties")
+    if properties and key in properties:
+        return True, properties[key]
+    extra = schema.get("additionalProperties")
+    return extra is not None, extra if isinstance(extra, dict) else None
+
+
+def _items(schema: Schema | None) -> Schema | None:
+    items = None if schema is None else schema.get("items")
+    return items if isinstance(items, dict) else None
 
 
 class _Room:
@@ -86,60 +134,44 @@ class _Room:
             raise ApiError(413, "RequestEntityTooLarge", text)
 
 
-class _Fitting:
-    """One object that is made to fit its schema, in one walk."""
-
-    def __init__(self) -> None:
-        self.unknown: list[str] = []
-        self._room = _Room()
-
-    def walk(self, schema: Schema, value: Any, path: str, keep: frozenset[str] | None) -> None:
-        """`keep` are the fields that may be there without the schema; None: all may."""
-        if isinstance(value, dict):
-            self._fill(schema, value)
-            if keep is not None and not _takes_anything(schema):
-                self._prune(schema, value, path, keep)
-        elif isinstance(value, list):
-            sub = schema.get("items") or {}
-            if sub.get("default") is not None and not sub.get("nullable"):
-                value[:] = [self._room.copy(sub["default"]) if v is None else v for v in value]
-        else:
-            return
-        at = len(self.unknown)
-        for key, member, sub in list(children(schema, value)):
-            child = member
-            if child is None and isinstance(value, dict) and not sub.get("nullable"):
-                if sub.get("default") is None:
+def _fill(schema: Schema, value: Any, room: _Room, *, is_default: bool = False) -> None:
+    """`is_default`: the value is a default itself, so a null in it is meant."""
+    if isinstance(value, dict):
+        made = _made(schema, value, room)
+        for key, child in list(value.items()):
+            sub = _member(schema, key)[1]
+            if sub is None:
+                continue
+            if child is None and not sub.get("nullable"):
+                if sub.get("default") is not None:
+                    value[key] = room.copy(sub["default"])
+                    made.add(key)
+                elif not is_default:
                     del value[key]
                     continue
-                child = value[key] = self._room.copy(sub["default"])
-            if isinstance(child, _CONTAINERS):
-                self.walk(sub, child, joined(path, key), _kept(sub, key, keep))
-        if path and keep and isinstance(value, dict) and isinstance(value.get("metadata"), dict):
-            self.unknown[at:at] = _prune_metadata(value["metadata"], joined(path, "metadata"))
-
-    def _fill(self, schema: Schema, value: dict[str, Any]) -> None:
-        properties: dict[str, Schema] = schema.get("properties") or {}
-        self._room.take(len(properties) // _LOOKED_UP)
-        for name, sub in properties.items():
-            if name not in value and sub.get("default") is not None:
-                value[name] = self._room.copy(sub["default"])
-
-    def _prune(
-        self, schema: Schema, value: dict[str, Any], path: str, keep: frozenset[str]
-    ) -> None:
-        properties: dict[str, Schema] = schema.get("properties") or {}
-        for name in [name for name in value if name not in properties and name not in keep]:
-            self.unknown.append(joined(path, name))
-            del value[name]
+            if isinstance(value[key], _CONTAINERS):
+                _fill(sub, value[key], room, is_default=is_default or key in made)
+    elif isinstance(value, list) and (sub := _items(schema)) is not None:
+        for index, item in enumerate(value):
+            is_new = item is None and not sub.get("nullable") and sub.get("default") is not None
+            if is_new:
+                value[index] = room.copy(sub["default"])
+            if isinstance(value[index], _CONTAINERS):
+                _fill(sub, value[index], room, is_default=is_default or is_new)
 
 
-def _kept(sub: Schema, key: str | int, keep: frozenset[str] | None) -> frozenset[str] | None:
-    """What a member may hold without its schema."""
-    # CRDs name `metadata` without its fields: they are the same everywhere.
-    if keep is None or key in keep:
-        return None
-    return IDENTITY if sub.get("x-kubernetes-embedded-resource") else _NOTHING
+def _made(schema: Schema, value: dict[str, Any], room: _Room) -> set[str]:
+    """Add the fields that are missing and have a default; their names."""
+    properties: dict[str, Schema] = schema.get("properties") or {}
+    room.take(len(properties) // _LOOKED_UP)
+    names = {
+        name
+        for name, sub in properties.items()
+        if name not in value and sub.get("default") is not None
+    }
+    for name in names:
+        value[name] = room.copy(properties[name]["default"])
+    return names
 
 
 def children(schema: Schema, value: Any) -> Iterator[tuple[str | int, Any, Schema]]:
@@ -195,19 +227,3 @@ def bracketed(path: str, schema: Schema, key: str | int) -> str:
     if isinstance(key, int) or key not in (schema.get("properties") or {}):
         return f"{path}[{key}]"
     return joined(path, key)
-
-
-def _prune_metadata(meta: dict[str, Any], path: str) -> list[str]:
-    names = [name for name in meta if name not in METADATA]
-    for name in names:
-        del meta[name]
-    return [joined(path, name) for name in names]
-
-
-def _takes_anything(schema: Schema) -> bool:
-    extra = schema.get("additionalProperties")
-    return bool(
-        schema.get("x-kubernetes-preserve-unknown-fields")
-        or extra is True
-        or isinstance(extra, dict)
-    )

@@ -1,4 +1,10 @@
-"""An object held against the keywords of a structural schema, with Kubernetes' own error texts.
+"""An object held against the keywords of a structural schema, as Kubernetes does it.
+
+The texts are Kubernetes' own, and so are its oddities: a keyword counts for every value that it can
+be held against, whatever type the schema asks for; of a text's length, pattern and so on the first
+that it breaks is named; a limit that is no number of the schema's type breaks every number. Of
+several alternatives the problems of the one that says most about the value are named, for which
+checks are counted.
 
 How long it may take is bounded: a schema of thousands of alternatives held against thousands of
 values would keep everybody waiting, so such an object is refused.
@@ -6,22 +12,20 @@ values would keep everybody waiting, so such an object is refused.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from kapilite import problems as problem
-from kapilite.gotext.numbers import number_text
 from kapilite.schemas import regex
-from kapilite.schemas.comparing import same
-from kapilite.schemas.formats import is_format
-from kapilite.schemas.schema import Schema, children, joined, old_members
+from kapilite.schemas.enums import is_among
+from kapilite.schemas.formats import effective, is_format
+from kapilite.schemas.numbers import number_problems, whole
+from kapilite.schemas.ratcheting import ABSENT, is_unchanged, previous
+from kapilite.schemas.schema import Schema, children, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kapilite.problems import Problem
-
-ABSENT = object()
 
 STEPS_LIMIT = 300_000
 """Pairs of a schema and a value that are held against each other for one object."""
@@ -30,13 +34,18 @@ PROBLEMS_LIMIT = 100
 _COMPARED = 64
 """Values of an enumeration that are compared in about the time of a step."""
 
-_TYPE = "FieldValueTypeInvalid"
 _LOGIC = frozenset({"allOf", "anyOf", "oneOf", "not"})
+_CHOICE = ("integer", "string")
 
 
 def check(schema: Schema, value: Any, old: Any = ABSENT) -> list[Problem]:
     """What breaks a keyword; `old` is what an update replaces. Raises TooLongError."""
     return _Check().value(schema, value, "", old)
+
+
+def check_default(schema: Schema, value: Any) -> list[Problem]:
+    """What breaks a keyword of a default: Kubernetes lets pass what is not `int-or-string`."""
+    return _Check(is_default=True).value(schema, value, "")
 
 
 def type_name(value: Any) -> str:
@@ -65,111 +74,180 @@ class TooLongError(Exception):
 class _Check:
     """One object held against its schema, with the steps that are left for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_default: bool = False) -> None:
+        self._is_default = is_default
         self._left = STEPS_LIMIT
+        self._count = 0
+        """Checks that were made, as Kubernetes counts them."""
 
     def value(self, schema: Schema, value: Any, path: str, old: Any = ABSENT) -> list[Problem]:
-        # What `==` calls equal may still be 1 for `true`; it is just much faster to tell unequal.
-        if old is not ABSENT and value == old and same(value, old):
+        if old is not ABSENT and is_unchanged(schema, value, old):
             return []
         self._left -= 1 + len(schema.get("enum") or ()) // _COMPARED
         if self._left < 0:
             raise TooLongError
-        if value is None and schema.get("nullable"):
-            allowed = schema.get("enum", [None])
-            return [] if None in allowed else [problem.not_supported(path, None, allowed)]
-        found = list(self._here(schema, value, path))
-        is_other = bool(found) and found[0].field == path and found[0].reason == _TYPE
-        if not is_other and not (isinstance(value, dict) and _count_problem(schema, value, path)):
-            before = {} if old is ABSENT else old_members(schema, value, old)
-            for key, child, sub in children(schema, value):
-                found += self.value(sub, child, joined(path, key), before.get(key, ABSENT))
-                if len(found) >= PROBLEMS_LIMIT:
-                    break
+        found: list[Problem] = []
+        wanted = _types(schema, is_default=self._is_default)
+        form = schema.get("format", "") if self._is_default else effective(schema)
+        wrong = _wrong_type(wanted, form, value, path, is_nullable=bool(schema.get("nullable")))
+        if wrong is not None:
+            found.append(wrong)
+        if value is None:
+            self._count += wrong is None
+        else:
+            self._count += 4
+            if form or wanted:
+                self._count += 1 + (wrong is None)
+            if not _LOGIC.isdisjoint(schema):
+                found += self._logic(schema, value, path)
+            found += self._by_kind(schema, form, value, path, old)
+        if schema.get("enum") and not is_among(value, schema["enum"]):
+            found.append(problem.not_supported(path, value, schema["enum"]))
         return found
 
-    def _here(self, schema: Schema, value: Any, path: str) -> Iterator[Problem]:
-        wanted = schema.get("type")
-        if schema.get("x-kubernetes-int-or-string"):
-            is_right = isinstance(value, str) or _has_type(value, "integer")
-            wanted = "integer,string"
-        else:
-            is_right = not wanted or _has_type(value, wanted)
-        if not is_right:
-            yield problem.wrong_type(path, type_name(value), str(wanted))
-        if "enum" in schema and not _is_among(value, schema["enum"]):
-            yield problem.not_supported(path, value, schema["enum"])
-        if is_right:
-            yield from _bounds(schema, value, path)
-        if not _LOGIC.isdisjoint(schema):
-            yield from self._logic(schema, value, path)
+    def _by_kind(self, schema: Schema, form: str, value: Any, path: str, old: Any) -> list[Problem]:
+        match value:
+            case bool():
+                return []
+            case str():
+                self._count += 1 + bool(form)
+                return list(_string(schema, form, value, path))
+            case int() | float():
+                self._count += 2
+                return list(number_problems(schema, form, value, path))
+            case list():
+                self._count += 2
+                return [*self._members(schema, value, path, old), *_list(schema, value, path)]
+        self._count += 1
+        return [*self._members(schema, value, path, old), *_object(schema, value, path)]
+
+    def _members(
+        self, schema: Schema, value: dict[str, Any] | list[Any], path: str, old: Any
+    ) -> list[Problem]:
+        found: list[Problem] = []
+        before = {} if old is ABSENT else previous(schema, value, old)
+        is_root = not path
+        for key, child, sub in children(schema, value):
+            earlier = before.get(key, ABSENT)
+            if is_root and key in ("apiVersion", "kind"):
+                earlier = ABSENT
+            found += self.value(sub, child, joined(path, key), earlier)
+            if len(found) >= PROBLEMS_LIMIT:
+                break
+        return found
 
     def _logic(self, schema: Schema, value: Any, path: str) -> Iterator[Problem]:
-        for sub in schema.get("allOf") or ():
-            yield from self.value(sub, value, path)
-        if "anyOf" in schema:
-            tried = [(sub, self.value(sub, value, path)) for sub in schema["anyOf"]]
-            if all(found for _, found in tried):
-                yield _choice(f'"{path}" must validate at least one schema (anyOf)')
-                yield from _nearest(tried, value)
-        if "oneOf" in schema:
-            tried = [(sub, self.value(sub, value, path)) for sub in schema["oneOf"]]
-            count = sum(not found for _, found in tried)
-            if count != 1:
-                which = "Found none valid" if count == 0 else f"Found {count} valid alternatives"
-                yield _choice(f'"{path}" must validate one and only one schema (oneOf). {which}')
-            if count == 0:
-                yield from _nearest(tried, value)
-        if "not" in schema and not self.value(schema["not"], value, path):
-            yield _choice(f'"{path}" must not validate the schema (not)')
+        if schema.get("anyOf"):
+            yield from self._any_of(schema["anyOf"], value, path)
+        if schema.get("oneOf"):
+            yield from self._one_of(schema["oneOf"], value, path)
+        if schema.get("allOf"):
+            tried = [self.value(sub, value, path) for sub in schema["allOf"]]
+            for wrong in tried:
+                yield from wrong
+            if any(tried):
+                none = ". None validated" if all(tried) else ""
+                yield _choice(f'"{path}" must validate all the schemas (allOf){none}')
+        if "not" in schema:
+            before = self._count
+            if not self.value(schema["not"], value, path):
+                yield _choice(f'"{path}" must not validate the schema (not)')
+            self._count = before
 
+    def _any_of(self, subs: list[Schema], value: Any, path: str) -> Iterator[Problem]:
+        start, best = self._count, -1
+        nearest: list[Problem] = []
+        for sub in subs:
+            wrong, count = self._tried(sub, value, path, start)
+            if not wrong:
+                self._count = start + count
+                return
+            if count > best:
+                best, nearest = count, wrong
+        self._count = start + best
+        yield _choice(f'"{path}" must validate at least one schema (anyOf)')
+        yield from nearest
 
-def _is_among(value: Any, allowed: list[Any]) -> bool:
-    if isinstance(value, str):
-        return value in allowed
-    return any(same(value, item) for item in allowed)
-
-
-def _has_type(value: Any, wanted: str) -> bool:
-    found = type_name(value)
-    if found == wanted:
-        return True
-    if wanted == "number":
-        return found == "integer"
-    return wanted == "integer" and found == "number" and abs(value) < 2**53 and value == int(value)
-
-
-def _bounds(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
-    match value:
-        case bool() | None:
+    def _one_of(self, subs: list[Schema], value: Any, path: str) -> Iterator[Problem]:
+        start, best = self._count, -1
+        nearest: list[Problem] = []
+        fitting: list[int] = []
+        for sub in subs:
+            wrong, count = self._tried(sub, value, path, start)
+            if not wrong:
+                fitting.append(count)
+            elif count > best:
+                best, nearest = count, wrong
+        if len(fitting) == 1:
+            self._count = start + fitting[0]
             return
-        case str():
-            yield from _string(schema, value, path)
-        case int() | float():
-            yield from _number(schema, value, path)
-        case list():
-            count = len(value)
-            if count > schema.get("maxItems", count):
-                yield problem.too_many(path, count, schema["maxItems"])
-            if count < schema.get("minItems", 0):
-                text = f"{path} in body should have at least {schema['minItems']} items"
-                yield problem.invalid(path, count, text)
-        case dict():
-            yield from _object(schema, value, path)
+        self._count = start + (0 if fitting else best)
+        which = f"Found {len(fitting)} valid alternatives" if fitting else "Found none valid"
+        yield _choice(f'"{path}" must validate one and only one schema (oneOf). {which}')
+        yield from () if fitting else nearest
+
+    def _tried(self, sub: Schema, value: Any, path: str, start: int) -> tuple[list[Problem], int]:
+        """What is wrong with an alternative, and how many checks it took."""
+        self._count = start
+        wrong = self.value(sub, value, path)
+        return wrong, self._count - start
 
 
-def _string(schema: Schema, value: str, path: str) -> Iterator[Problem]:
-    if len(value) > schema.get("maxLength", len(value)):
-        yield problem.too_long(path, schema["maxLength"])
-    if len(value) < schema.get("minLength", 0):
-        text = f"{path} in body should be at least {schema['minLength']} chars long"
+def _types(schema: Schema, *, is_default: bool) -> tuple[str, ...]:
+    kind = schema.get("type")
+    if schema.get("x-kubernetes-int-or-string") and not is_default:
+        return _CHOICE
+    return (kind,) if kind else ()
+
+
+def _wrong_type(
+    wanted: tuple[str, ...], form: str, value: Any, path: str, *, is_nullable: bool
+) -> Problem | None:
+    found = type_name(value)
+    if found in wanted:
+        return None
+    if value is None:
+        is_allowed = is_nullable or not wanted
+        return None if is_allowed else problem.wrong_type(path, found, ",".join(wanted))
+    is_numeric = "integer" in wanted or "number" in wanted
+    if form and isinstance(value, str | list):
+        if not is_numeric:
+            return None  # the format decides, and for lists nothing does
+    elif form and not _is_other_number(found, value, wanted):
+        width = {"integer": "int64", "number": "float64"}.get(found, "")
+        return None if width == form else problem.wrong_type(path, width, form)
+    if not wanted or _is_other_number(found, value, wanted):
+        return None
+    return problem.wrong_type(path, found, ",".join(wanted))
+
+
+def _is_other_number(found: str, value: Any, wanted: tuple[str, ...]) -> bool:
+    """An integer where a number is expected, or a whole number where an integer is."""
+    if found == "integer":
+        return "number" in wanted
+    return found == "number" and "integer" in wanted and whole(float(value))
+
+
+def _list(schema: Schema, value: list[Any], path: str) -> Iterator[Problem]:
+    count, least, most = len(value), schema.get("minItems"), schema.get("maxItems")
+    if least is not None and count < least:
+        text = f"{path} in body should have at least {least} items"
+        yield problem.invalid(path, count, text)
+    if most is not None and count > most:
+        yield problem.too_many(path, count, most)
+
+
+def _string(schema: Schema, form: str, value: str, path: str) -> Iterator[Problem]:
+    most, least, pattern = (schema.get(name) for name in ("maxLength", "minLength", "pattern"))
+    if most is not None and len(value) > most:
+        yield problem.too_long(path, most)
+    elif least is not None and len(value) < least:
+        text = f"{path} in body should be at least {least} chars long"
         yield problem.invalid(path, value, text)
-    pattern = schema.get("pattern")
-    if pattern:
+    elif pattern:
         yield from _unmatched(pattern, value, path)
-    name = schema.get("format", "")
-    if not is_format(name, value):
-        yield problem.invalid(path, value, f'{path} in body must be of type {name}: "{value}"')
+    if form and not is_format(form, value):
+        yield problem.wrong_type(path, value, form)
 
 
 def _unmatched(pattern: str, value: str, path: str) -> Iterator[Problem]:
@@ -180,72 +258,23 @@ def _unmatched(pattern: str, value: str, path: str) -> Iterator[Problem]:
         yield problem.forbidden(path, str(error))
 
 
-def _number(schema: Schema, value: float, path: str) -> Iterator[Problem]:
-    low, high = _limit(value, schema.get("minimum")), _limit(value, schema.get("maximum"))
-    if low is not None and (value < low or (schema.get("exclusiveMinimum") and value == low)):
-        word = "greater than" if schema.get("exclusiveMinimum") else "greater than or equal to"
-        yield problem.invalid(path, value, f"{path} in body should be {word} {number_text(low)}")
-    if high is not None and (value > high or (schema.get("exclusiveMaximum") and value == high)):
-        word = "less than" if schema.get("exclusiveMaximum") else "less than or equal to"
-        yield problem.invalid(path, value, f"{path} in body should be {word} {number_text(high)}")
-    step = schema.get("multipleOf")
-    if step and not _is_multiple(value, step):
-        text = f"{path} in body should be a multiple of {number_text(_limit(value, step) or step)}"
-        yield problem.invalid(path, value, text)
-
-
-def _limit(value: float, limit: float | None) -> float | None:
-    """Kubernetes holds whole numbers against the whole part of a limit."""
-    if limit is None:
-        return None
-    return int(limit) if isinstance(value, int) else float(limit)
-
-
-def _is_multiple(value: float, step: float) -> bool:
-    if isinstance(value, int) and float(step).is_integer():
-        return value % int(step) == 0
-    ratio = value / step
-    return abs(ratio) < 2**53 and math.isclose(ratio, round(ratio), rel_tol=1e-9)
-
-
 def _object(schema: Schema, value: dict[str, Any], path: str) -> Iterator[Problem]:
-    wrong = _count_problem(schema, value, path)
-    if wrong is not None:
-        yield wrong
-        return
+    count, least, most = len(value), schema.get("minProperties"), schema.get("maxProperties")
+    if least is not None and count < least:
+        text = f"{path} in body should have at least {least} properties"
+        yield problem.invalid(path, least, text)
+    if most is not None and count > most:
+        yield problem.too_many(path, count, most)
+    if schema.get("additionalProperties") is False:
+        known = schema.get("properties") or ()
+        for name in value:
+            if name not in known:
+                yield problem.invalid(path, "", f"{path}.{name} in body is a forbidden property")
     for name in schema.get("required") or ():
         if name not in value:
             yield problem.required(joined(path, name))
 
 
-def _count_problem(schema: Schema, value: dict[str, Any], path: str) -> Problem | None:
-    """Too many or too few members; then nothing is said about the members themselves."""
-    count = len(value)
-    if count > schema.get("maxProperties", count):
-        return problem.too_many(path, count, schema["maxProperties"])
-    if count < schema.get("minProperties", 0):
-        least = schema["minProperties"]
-        return problem.invalid(
-            path, least, f"{path} in body should have at least {least} properties"
-        )
-    return None
-
-
 def _choice(text: str) -> Problem:
     """Kubernetes names the place of these in the text only."""
     return problem.invalid("<nil>", "", text)
-
-
-def _nearest(tried: list[tuple[Schema, list[Problem]]], value: Any) -> list[Problem]:
-    """What is wrong with the alternative that says most about the value."""
-    best: tuple[int, list[Problem]] = (-1, [])
-    for sub, found in tried:
-        count = _checks(sub, value)
-        if count > best[0]:
-            best = (count, found)
-    return best[1]
-
-
-def _checks(schema: Schema, value: Any) -> int:
-    own = 1 + (isinstance(value, str) and "format" in schema)
-    return own + sum(_checks(sub, child) for _, child, sub in children(schema, value))

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kapilite import problems as problem
 from kapilite.cel import evaluation
 from kapilite.schemas.invariants import invariants, places_of
-from kapilite.schemas.structure import ABSENT, TooLongError, check
+from kapilite.schemas.ratcheting import ABSENT
+from kapilite.schemas.structure import TooLongError, check, check_default
 
 if TYPE_CHECKING:
     from kapilite.cel.evaluation import Plan
@@ -58,6 +59,16 @@ def structure_problems(schema: Schema, value: Any, old: Any = ABSENT) -> list[Pr
         return [problem.forbidden("<nil>", text)]
     found += invariants(schema, value, old, ABSENT, _prepared(schema).places)
     return found
+
+
+def value_problems(schema: Schema, value: Any, *, is_root: bool = False) -> list[Problem]:
+    """What is wrong with a value that no object has yet, such as a default."""
+    found = check_default(schema, value)
+    if found or not _has_rules(schema):
+        return found
+    plan = evaluation.plan(schema, is_root=is_root)
+    assert plan is not None  # noqa: S101 - it has rules
+    return evaluation.problems(plan, value, value) or evaluation.problems(plan, value, None)
 
 
 class _Prepared(NamedTuple):

@@ -19,7 +19,7 @@ from kapilite.definitions import crds
 from kapilite.encodings.bounds import OBJECT_LIMIT, require_bounded
 from kapilite.errors import ApiError, NotFound, Undecodable
 from kapilite.problems import rejected
-from kapilite.schemas import schema, structure, validation
+from kapilite.schemas import embedded, ratcheting, schema, validation
 from kapilite.storage.events import Key
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ def complete(kind: Kind, obj: Object, options: Options) -> tuple[str, ...]:
         unknown += builtin.complete(kind, obj)
     elif kind.schema is not None:
         unknown += schema.fit(kind.schema, obj)
+        unknown += embedded.read(kind.schema, obj)
     if kind.resource == builtin.CRDS:
         crds.default_names(obj)
     texts = tuple(f'unknown field "{path}"' for path in unknown)
@@ -151,7 +152,7 @@ def check(kind: Kind, obj: Object, old: Object | None, registry: Registry) -> No
     """Raise `Invalid` with every cause that keeps the object from being stored."""
     found = list(metadata.problems(kind, obj["metadata"], old["metadata"] if old else None))
     if kind.custom and kind.schema is not None:  # others have been decoded by their types
-        before = structure.ABSENT if old is None else old
+        before = ratcheting.ABSENT if old is None else old
         found += validation.problems(kind.schema, obj, before)
     if kind.resource == builtin.CRDS:
         found += crds.problems(obj, old, registry.kinds)

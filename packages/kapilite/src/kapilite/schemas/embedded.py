@@ -1,0 +1,53 @@
+"""Resources within an object: read as Kubernetes reads them, and held against its rules.
+
+Of a part with `x-kubernetes-embedded-resource` the metadata is decoded as that of every object is:
+what it does not have is removed and reported, what has the wrong type cannot be read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kapilite.builtin.decoding import read_metadata
+from kapilite.errors import Undecodable
+from kapilite.schemas.invariants import invariants, places_of
+from kapilite.schemas.ratcheting import ABSENT
+from kapilite.schemas.schema import EMBEDDED, Schema, bracketed, children
+
+if TYPE_CHECKING:
+    from kapilite.problems import Problem
+
+
+def read(schema: Schema, value: Any) -> list[str]:
+    """Decode the metadata of all embedded resources in place; the paths of unknown fields.
+
+    Raises Undecodable where it is nothing that metadata can be.
+    """
+    places = places_of(schema)
+    unknown: list[str] = []
+    if places:
+        _read(schema, value, "", places, unknown)
+    return unknown
+
+
+def problems(schema: Schema, value: Any) -> list[Problem]:
+    """What is wrong with embedded resources that have been read."""
+    return invariants(schema, value, value, ABSENT, places_of(schema))
+
+
+def _read(
+    schema: Schema, value: Any, path: str, places: frozenset[int], unknown: list[str]
+) -> None:
+    if id(schema) not in places:
+        return
+    if isinstance(value, dict) and schema.get(EMBEDDED):
+        at = f"{path}." if path else ""
+        for name in ("apiVersion", "kind"):
+            if name in value and not isinstance(value[name], str):
+                raise Undecodable(f"{at}{name}: Invalid value: must be a string")
+        if "metadata" in value:
+            value["metadata"], found = read_metadata(value["metadata"], f"{at}metadata")
+            unknown.extend(found)
+    for key, child, sub in children(schema, value):
+        if isinstance(child, dict | list):
+            _read(sub, child, bracketed(path, schema, key), places, unknown)

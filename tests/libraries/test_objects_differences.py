@@ -1,0 +1,144 @@
+"""Custom objects, judged and stored by kapilite and by Kubernetes' libraries: one outcome."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from kapilite.gotext.numbers import reread
+from kapilite.kinds import Kind
+from server_support.made_definitions import FORMATS, Object, definition, root, schemas
+from server_support.made_objects import objects
+from server_support.writes import DEFINITIONS, Judged, kept, kinds_of, written
+
+MANY = settings(max_examples=2000)
+NAME = "as.example.com"
+
+
+def defined(checker: Any, crd: Object) -> Kind | None:
+    """The kind that a definition makes, which the checker knows too; None where it is refused."""
+    found = written(DEFINITIONS, crd)
+    answer = checker.ask("define", name=NAME, definition=crd)
+    if found.stored is None or answer.get("errors"):
+        return None
+    return kinds_of(found.stored)["v1"]
+
+
+def theirs(checker: Any, sent: Object, old: Object | None = None) -> Judged:
+    """What the libraries say, in our terms."""
+    question = {"object": sent} | ({} if old is None else {"old": old})
+    answer = checker.ask("object", definition=NAME, version="v1", **question)
+    if "unreadable" in answer:
+        return _comparable(Judged(is_readable=False))
+    errors = frozenset((error["type"], error["field"]) for error in answer["errors"])
+    unknown = tuple(f'unknown field "{path}"' for path in answer["unknown"])
+    return _comparable(Judged(errors=errors, unknown=unknown, stored=answer.get("object")))
+
+
+def ours(kind: Kind, sent: Object, old: Object | None = None) -> Judged:
+    return _comparable(written(kind, sent, old))
+
+
+def _comparable(found: Judged) -> Judged:
+    """Without what the server decides."""
+    content = {name: value for name, value in (found.stored or {}).items() if name != "metadata"}
+    return found._replace(unknown=tuple(sorted(found.unknown)), stored=_read(content))
+
+
+def _read(value: Any) -> Any:
+    """Numbers as Go reads them: what is stored keeps the digits that were sent."""
+    if isinstance(value, dict):
+        return {name: _read(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_read(item) for item in value]
+    is_large = isinstance(value, int) and not -(2**63) <= value < 2**63
+    return float(value) if is_large else reread(value)
+
+
+@st.composite
+def kinds_and_objects(draw: st.DrawFn) -> tuple[Object, Object, Object]:
+    """A definition, and two objects of its kind.
+
+    Where only the subresource reaches the status, the first has none: of what is dropped, kapilite
+    does not say that it could not be read.
+    """
+    schema = root({"spec": draw(schemas), "status": draw(st.just({"type": "object"}) | schemas)})
+    sent, old = draw(objects(schema)), draw(objects(schema))
+    has_status = draw(st.booleans())
+    if has_status:
+        sent.pop("status", None)
+    return definition(schema, **({"subresources": {"status": {}}} if has_status else {})), sent, old
+
+
+@MANY
+@given(made=kinds_and_objects())
+def test_new_objects(checker: Any, made: tuple[Object, Object, Object]) -> None:
+    crd, sent, _ = made
+    kind = defined(checker, crd)
+    assume(kind is not None)
+    assert kind is not None
+    assert ours(kind, sent) == theirs(checker, sent)
+
+
+@MANY
+@given(made=kinds_and_objects(), is_same=st.booleans())
+def test_changes(checker: Any, made: tuple[Object, Object, Object], *, is_same: bool) -> None:
+    """What was there before need not be valid: its definition may have been another."""
+    crd, sent, old = made
+    kind = defined(checker, crd)
+    assume(kind is not None)
+    assert kind is not None
+    if is_same:
+        old["spec"] = sent.get("spec")
+    before = kept(kind, old)
+    assume(before is not None)
+    assert ours(kind, sent, before) == theirs(checker, sent, old)
+
+
+SAMPLES = (
+    *("aGk=", "YQ==", "a", "2020-02-29", "2020-01-02T03:04:05Z", "2020-01-02t03:04:05.5+02:00"),
+    *("1h30m", "2 weeks", "1.5h", "3d", "-1s", "1us", "1 day 2 hours", "10.0.0.1", "010.0.0.1"),
+    *("::1", "::ffff:1.2.3.4", "fe80::1%eth0", "10.0.0.0/8", "::/0", "1.2.3.4/33", "01.2.3.4/8"),
+    *("http://a.example/x?y#z", "/a/b", "mailto:a@b", "//a", "a:b", "x@y.example", "A <a@b>"),
+    *('"a b"@c.example', "a@[1.2.3.4]", "a-b.example", "-a", "a_b", "a.b.c1", "1.a", "é.example"),
+    *("01:23:45:67:89:ab", "01-23-45-67-89-AB", "0123.4567.89ab", "0123.4567.89ab.cdef"),
+    *("550e8400-e29b-41d4-a716-446655440000", "550e8400e29b31d4a716446655440000"),
+    *("550e8400-e29b-51d4-a716-446655440000", "550e8400-e29b-51d4-f716-446655440000"),
+    *("0-306-40615-2", "0306406152", "043942089X", "978-0-306-40615-7", "9780306406157"),
+    *("4111 1111 1111 1111", "378282246310005", "6011111111111117", "2221000000000009"),
+    *("123-45-6789", "123 45 6789", "123456789", "12345 6789", "#fff", "a1b2c3", "#ffff"),
+    *("rgb(1,2,3)", "rgb( 255 , 0,0)", "rgb(256,0,0)", "507f1f77bcf86cd799439011"),
+    *("a" * 63, "a" * 64, "a-b", "a.b", "A", ".".join(["a" * 60] * 4), ".".join(["a" * 63] * 4)),
+)
+_characters = st.sampled_from('0123456789abcdefghxzXTZ:-./@ %#[](),+<>"\\é\n_')
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    """Texts of all formats, and such as are almost of one."""
+    text = draw(st.sampled_from(SAMPLES))
+    for _ in range(draw(st.integers(0, 2))):
+        at = draw(st.integers(0, len(text)))
+        length = draw(st.integers(0, 1))
+        text = text[:at] + draw(_characters | st.just("")) + text[at + length :]
+    return text
+
+
+FORMATTED = definition(
+    root({f"f{index}": {"type": "string", "format": name} for index, name in enumerate(FORMATS)})
+)
+
+
+@MANY
+@given(text=texts())
+def test_formats(checker: Any, text: str) -> None:
+    kind = kinds_of(written(DEFINITIONS, FORMATTED).stored or {})["v1"]
+    checker.ask("define", name=NAME, definition=FORMATTED)
+    sent = {"apiVersion": "example.com/v1", "kind": "A", "metadata": {"name": "a"}}
+    sent |= {f"f{index}": text for index in range(len(FORMATS))}
+    found, wanted = ours(kind, sent), theirs(checker, sent)
+    assert {FORMATS[int(field[1:])] for _, field in found.errors} == {
+        FORMATS[int(field[1:])] for _, field in wanted.errors
+    }, text
