@@ -31,7 +31,7 @@ def test_a_server_in_memory_says_how_to_reach_it_and_leaves_nothing_behind() -> 
         [export] = [line for line in lines if "export KUBECONFIG=" in line]
         kubeconfig = Path(export.partition("=")[2].strip())
         server = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
-        assert lines[0] == f"kapilite serves the API of Kubernetes 1.32 at {server}\n"
+        assert lines[0] == f"kapilite serves the API of Kubernetes 1.36 at {server}\n"
         process.send_signal(signal.SIGHUP)  # as when its terminal is closed
         assert (process.stdout.read(), process.wait()) == ("Stopped.\n", 0)
     assert not kubeconfig.parent.exists()

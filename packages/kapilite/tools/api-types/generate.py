@@ -55,6 +55,10 @@ ROOTS = (
     "rbac.v1.ClusterRoleBinding",
     "rbac.v1.Role",
     "rbac.v1.RoleBinding",
+    "resource.v1.DeviceClass",
+    "resource.v1.ResourceClaim",
+    "resource.v1.ResourceClaimTemplate",
+    "resource.v1.ResourceSlice",
     "scheduling.v1.PriorityClass",
     "storage.v1.StorageClass",
 )
@@ -74,7 +78,6 @@ SPECIAL = {
 }
 """Types with a JSON form of their own, which Laneway's code knows by these names."""
 
-NEWER = Path(__file__).parent / "newer.json"
 """What releases after the packaged ones have added: fields, and whole structs."""
 
 PLAIN = {
@@ -277,10 +280,6 @@ def main() -> None:
     table = Table(source)
     for root in ROOTS:
         table.add(root)
-    for name, newer in json.loads(NEWER.read_text()).items():
-        held = table.types.setdefault(name, {"fields": {}})
-        held["fields"].update(newer["fields"])
-        held |= {key: value for key, value in newer.items() if key != "fields"}
     lines = [
         f"{json.dumps(name)}: {json.dumps(table.types[name], separators=(',', ':'))}"
         for name in sorted(table.types)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 REQUEST_LIMIT = 3 * 1024 * 1024
-KUBERNETES = ("1", "32")
+KUBERNETES = ("1", "36")
 """The release of Kubernetes whose behaviour this follows."""
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 """Go's names of machines, where they are not those of `uname`."""
