@@ -29,7 +29,8 @@ class Overload(NamedTuple):
 
 OVERLOADS: dict[str, list[Overload]] = defaultdict(list)
 
-_PARAMS = r"\((?P<params>[^()]*(?:\([^()]*\)[^()]*)*)\) (?P<result>.+)"
+_FLAT = r"[^()]*(?:\([^()]*\)[^()]*)*"
+_PARAMS = rf"\((?P<params>[^()]*(?:\({_FLAT}\)[^()]*)*)\) (?P<result>.+)"
 _SIGNATURE = re.compile(r"(?:(?P<target>.+)\.)?(?P<name>@?[A-Za-z0-9_]+)" + _PARAMS)
 _OPERATOR = re.compile(r"(?P<name>_[^\s(]*|@in|[!-]_)" + _PARAMS)
 
@@ -44,6 +45,17 @@ def declare(*signatures: str) -> Callable[[_F], _F]:
         return run
 
     return add
+
+
+def declare_evaluated(*signatures: str) -> None:
+    """Add what the evaluation itself does, for the checker."""
+    for text in signatures:
+        name, overload = _parse(text, _evaluated)
+        OVERLOADS[name].append(overload)
+
+
+def _evaluated(*_: Any) -> Any:
+    raise AssertionError("evaluated elsewhere")
 
 
 NAMESPACES = frozenset({"optional", "strings", "sets", "format", "ip", "lists"})

@@ -1,12 +1,12 @@
-"""Kubernetes' own functions: regular expressions, URLs, addresses, quantities, named formats."""
+"""Kubernetes' own functions: regular expressions, URLs, addresses, named formats."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
@@ -15,8 +15,8 @@ from kapilite.cel.functions import declare
 from kapilite.cel.standard import searched
 from kapilite.cel.types import KINDS
 from kapilite.cel.values import CelError, Optional
+from kapilite.gotext import urls
 from kapilite.schemas import formats, regex
-from kubebasics import quantity
 
 _FOUND_LIMIT = 50_000
 
@@ -32,73 +32,62 @@ def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     if searched(pattern, text) is None:
         return []
     wanted = limit if 0 <= limit < _FOUND_LIMIT else _FOUND_LIMIT + 1
-    found = [match[0] for match in islice(regex.compiled(pattern).finditer(text), wanted)]
+    found = [match[0] for match in islice(_matches(pattern, text), wanted)]
     if len(found) > _FOUND_LIMIT:
         raise CelError(f"findAll would give more than {_FOUND_LIMIT} texts")
     return found
 
 
-class Url(msgspec.Struct, frozen=True):
-    text: str
+def _matches(pattern: str, text: str) -> Iterator[Any]:
+    """All matches but the empty ones right behind another."""
+    end = -1
+    for match in regex.compiled(pattern).finditer(text):
+        if match.end() > match.start() or match.start() != end:
+            yield match
+        end = match.end()
 
 
-KINDS[Url] = "kubernetes.URL"
+KINDS[urls.Url] = "kubernetes.URL"
 
 
 @declare("url(string) url")
-def _url(text: str) -> Url:
-    if not formats.is_uri(text):
-        raise CelError(
-            f'URL parse error during conversion from string: parse "{text}": '
-            "invalid URI for request"
-        )
-    return Url(text)
+def _url(text: str) -> urls.Url:
+    try:
+        return urls.parse_request(text)
+    except ValueError as error:
+        why = f'URL parse error during conversion from string: parse "{text}": {error}'
+        raise CelError(why) from error
 
 
-declare("isURL(string) bool")(formats.is_uri)
+@declare("isURL(string) bool")
+def _is_url(text: str) -> bool:
+    try:
+        urls.parse_request(text)
+    except ValueError:
+        return False
+    return True
 
 
-@declare("url.getScheme() string")
-def _scheme(url: Url) -> str:
-    return str(urlsplit(url.text).scheme)
-
-
-@declare("url.getHost() string")
-def _host(url: Url) -> str:
-    return urlsplit(url.text).netloc.rpartition("@")[2]
-
-
-@declare("url.getHostname() string")
-def _hostname(url: Url) -> str:
-    host = _host(url)
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
-
-
-@declare("url.getPort() string")
-def _port(url: Url) -> str:
-    port = urlsplit(url.text).port
-    return "" if port is None else str(port)
-
-
-@declare("url.getEscapedPath() string")
-def _path(url: Url) -> str:
-    return urlsplit(url.text).path
-
-
-@declare("url.getQuery() map(string, list(string))")
-def _query(url: Url) -> dict[str, list[str]]:
-    query = urlsplit(url.text).query
-    return parse_qs(query, keep_blank_values=True, max_num_fields=10_000)
+declare("url.getScheme() string")(operator.attrgetter("scheme"))
+declare("url.getHost() string")(operator.attrgetter("host"))
+declare("url.getHostname() string")(operator.attrgetter("hostname"))
+declare("url.getPort() string")(operator.attrgetter("port"))
+declare("url.getEscapedPath() string")(operator.attrgetter("escaped_path"))
+declare("url.getQuery() map(string, list(string))")(urls.Url.query)
 
 
 class Ip(msgspec.Struct, frozen=True):
     address: Any
 
+    def __str__(self) -> str:
+        return str(self.address)
+
 
 class Cidr(msgspec.Struct, frozen=True):
     interface: Any
+
+    def __str__(self) -> str:
+        return str(self.interface)
 
 
 KINDS[Ip] = "net.IP"
@@ -173,9 +162,7 @@ def _is_global_unicast(ip: Ip) -> bool:
     return not special
 
 
-@declare("string(ip) string")
-def _ip_text(ip: Ip) -> str:
-    return str(ip.address)
+declare("string(ip) string", "string(cidr) string")(str)
 
 
 @declare("cidr(string) cidr")
@@ -234,94 +221,6 @@ def _masked(cidr: Cidr) -> Cidr:
 @declare("cidr.prefixLength() int")
 def _prefix_length(cidr: Cidr) -> int:
     return int(cidr.interface.network.prefixlen)
-
-
-@declare("string(cidr) string")
-def _cidr_text(cidr: Cidr) -> str:
-    return str(cidr.interface)
-
-
-class Quantity(msgspec.Struct, frozen=True):
-    nanos: int
-    """Billionths, the smallest unit there is."""
-
-
-KINDS[Quantity] = "kubernetes.Quantity"
-
-
-@declare("quantity(string) quantity")
-def _quantity(text: str) -> Quantity:
-    try:
-        return Quantity(quantity.value(text))
-    except ValueError as error:
-        raise CelError(str(error)) from None
-
-
-@declare("isQuantity(string) bool")
-def _is_quantity(text: str) -> bool:
-    try:
-        _quantity(text)
-    except CelError:
-        return False
-    return True
-
-
-@declare("quantity.isInteger() bool")
-def _is_integer(one: Quantity) -> bool:
-    # At the largest amount there is, what was written may have been more.
-    return one.nanos % quantity.NANO == 0 and abs(one.nanos) < quantity.LARGEST * quantity.NANO
-
-
-@declare("quantity.asInteger() int")
-def _as_integer(one: Quantity) -> int:
-    if not _is_integer(one):
-        raise CelError("cannot convert value to integer")
-    return one.nanos // quantity.NANO
-
-
-@declare("quantity.asApproximateFloat() double")
-def _as_float(one: Quantity) -> float:
-    return one.nanos / quantity.NANO
-
-
-@declare("quantity.sign() int")
-def _sign(one: Quantity) -> int:
-    return (one.nanos > 0) - (one.nanos < 0)
-
-
-@declare("quantity.compareTo(quantity) int")
-def _compare(one: Quantity, two: Quantity) -> int:
-    return (one.nanos > two.nanos) - (one.nanos < two.nanos)
-
-
-@declare("quantity.isGreaterThan(quantity) bool")
-def _is_greater(one: Quantity, two: Quantity) -> bool:
-    return one.nanos > two.nanos
-
-
-@declare("quantity.isLessThan(quantity) bool")
-def _is_less(one: Quantity, two: Quantity) -> bool:
-    return one.nanos < two.nanos
-
-
-@declare("quantity.add(quantity) quantity")
-def _add(one: Quantity, two: Quantity) -> Quantity:
-    return Quantity(one.nanos + two.nanos)
-
-
-@declare("quantity.add(int) quantity")
-def _add_int(one: Quantity, two: int) -> Quantity:
-    return Quantity(one.nanos + two * quantity.NANO)
-
-
-@declare("quantity.sub(quantity) quantity")
-def _sub(one: Quantity, two: Quantity) -> Quantity:
-    return Quantity(one.nanos - two.nanos)
-
-
-@declare("quantity.sub(int) quantity")
-def _sub_int(one: Quantity, two: int) -> Quantity:
-    return Quantity(one.nanos - two * quantity.NANO)
 
 
 class Format(msgspec.Struct, frozen=True):

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kapilite.cel.checker import TYPE_NAMES, qualified
-from kapilite.cel.functions import NAMESPACES, find
+from kapilite.cel import loops
+from kapilite.cel.functions import OVERLOADS, find
+from kapilite.cel.loops import BUDGET, Scope, Step
 from kapilite.cel.syntax import (
     Call,
     Comprehension,
@@ -27,21 +27,16 @@ from kapilite.cel.syntax import (
     Select,
     mentions,
     parse,
+    qualified,
 )
-from kapilite.cel.types import kind_of
-from kapilite.cel.values import CelError, Optional, TypeValue, UInt
+from kapilite.cel.types import TYPE_NAMES, kind_of
+from kapilite.cel.values import CelError, Optional, TypeValue, UInt, has_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-Scope = dict[str, Any]
-Step = Callable[[Scope], Any]
+    from collections.abc import Callable
 
 CALL_LIMIT = 1_000_000
 """What one evaluation may cost; Kubernetes' own limit."""
-
-_BUDGET = ""
-"""Under this name the scope holds the budget: no variable can be called so."""
 
 
 class CostExceeded(Exception):  # noqa: N818 - an outcome, named as Kubernetes names it
@@ -72,7 +67,7 @@ class Program:
 
     def evaluate(self, variables: Scope, budget: Budget) -> Any:
         """The value, or CelError or CostExceeded."""
-        value = self._run({**variables, _BUDGET: budget})
+        value = self._run({**variables, BUDGET: budget})
         if isinstance(value, CelError):
             raise value
         return value
@@ -82,6 +77,11 @@ class Program:
 def program(text: str) -> Program:
     """The program of an expression; CelSyntaxError where it is none."""
     return Program(text)
+
+
+def constant(node: Node) -> Any:
+    """The value of an expression without variables, or CelError or CostExceeded."""
+    return _compiled(node, frozenset())({BUDGET: Budget(CALL_LIMIT)})
 
 
 def _compiled(node: Node, bound: frozenset[str]) -> Step:
@@ -133,32 +133,17 @@ def _select(node: Select, bound: frozenset[str]) -> Step:
 
     def select(scope: Scope) -> Any:
         value = operand(scope)
-        scope[_BUDGET].spend(1)
+        scope[BUDGET].spend(1)
         was_optional = isinstance(value, Optional)
         if was_optional:
             if not value.present:
                 return False if is_test else value
             value = value.value
-        if not isinstance(value, dict):
-            raise CelError(
-                "no such overload" if kind_of(value) != "null_type" else f"no such key: {field}"
-            )
-        if is_test:
-            return field in value
+        if is_test and not isinstance(value, list):
+            return isinstance(value, dict) and field in value
         return _member(value, field, is_optional=is_optional or was_optional)
 
     return select
-
-
-def _member(value: dict[Any, Any], key: Any, *, is_optional: bool) -> Any:
-    if key not in value:
-        if is_optional:
-            return Optional()
-        raise CelError(f"no such key: {key}")
-    found = value[key]
-    if isinstance(found, CelError):
-        raise found
-    return Optional(found, present=True) if is_optional else found
 
 
 def _index(node: Index, bound: frozenset[str]) -> Step:
@@ -167,38 +152,50 @@ def _index(node: Index, bound: frozenset[str]) -> Step:
 
     def look_up(scope: Scope) -> Any:
         value, key = operand(scope), index(scope)
-        scope[_BUDGET].spend(1)
+        scope[BUDGET].spend(1)
         is_optional = wants_optional
         if isinstance(value, Optional):
             if not value.present:
                 return value
             value, is_optional = value.value, True
-        if isinstance(value, dict) and isinstance(key, str | int | float | bool):
-            return _member(value, key, is_optional=is_optional)
-        if isinstance(value, list):
-            return _item(value, key, is_optional=is_optional)
-        raise CelError("no such overload")
+        return _member(value, key, is_optional=is_optional)
 
     return look_up
 
 
-def _item(items: list[Any], key: Any, *, is_optional: bool) -> Any:
-    if isinstance(key, float) and key.is_integer():
-        key = int(key)
-    if isinstance(key, bool) or not isinstance(key, int):
-        raise CelError("no such overload")
-    if not 0 <= key < len(items):
+def _member(value: Any, key: Any, *, is_optional: bool) -> Any:
+    """What is there under a key or an index; asked for optionally, no value has members."""
+    if not isinstance(key, str | int | float | bool):
+        raise CelError(f"invalid qualifier type: {kind_of(key)}")
+    if isinstance(value, list):
+        key = _position(key)
+        is_there = 0 <= key < len(value)
+    else:
+        is_there = isinstance(value, dict) and has_key(value, key)
+    if not is_there:
         if is_optional:
             return Optional()
-        raise CelError(f"index out of bounds: {key}")
-    found = items[key]
+        raise CelError(
+            f"{'index out of bounds' if isinstance(value, list) else 'no such key'}: {key}"
+        )
+    found = value[key]
     if isinstance(found, CelError):
         raise found
     return Optional(found, present=True) if is_optional else found
 
 
+def _position(key: Any) -> int:
+    if isinstance(key, float) and key.is_integer():
+        key = int(key)
+    if isinstance(key, bool) or not isinstance(key, int):
+        raise CelError(f"unsupported index type '{kind_of(key)}' in list")
+    return key
+
+
 def _call(node: Call, bound: frozenset[str]) -> Step:
     name, target = node.function, node.target
+    if name == "@in" and node.args[1] == ListOf((), node.args[1].at):
+        return lambda _: False  # not even evaluated
     args = tuple(_compiled(arg, bound) for arg in node.args)
     match name:
         case "_&&_":
@@ -207,9 +204,8 @@ def _call(node: Call, bound: frozenset[str]) -> Step:
             return _logic(args, decisive=True)
         case "_?_:_":
             return _choice(*args)
-    prefix = qualified(target) if target is not None else ""
-    if prefix in NAMESPACES and prefix not in bound:
-        name, target = f"{prefix}.{name}", None
+    if target is not None and (full := f"{qualified(target)}.{name}") in OVERLOADS:
+        name, target = full, None
     is_member = target is not None
     if target is not None:
         args = (_compiled(target, bound), *args)
@@ -226,7 +222,7 @@ def _applied(name: str, args: tuple[Step, ...], *, is_member: bool) -> Step:
 
     def call(scope: Scope) -> Any:
         values = [arg(scope) for arg in args]
-        budget = scope[_BUDGET]
+        budget = scope[BUDGET]
         types = tuple(map(type, values))
         run = known.get(types)
         if run is None:
@@ -262,7 +258,7 @@ def _weight(value: Any) -> int:
 
 def _logic(args: tuple[Step, ...], *, decisive: bool) -> Step:
     def decide(scope: Scope) -> bool:
-        scope[_BUDGET].spend(1)
+        scope[BUDGET].spend(1)
         error: CelError | None = None
         for arg in args:
             try:
@@ -297,7 +293,7 @@ def _otherwise(first: Step, second: Step, *, is_optional: bool) -> Step:
 
 def _choice(test: Step, yes: Step, no: Step) -> Step:
     def choose(scope: Scope) -> Any:
-        scope[_BUDGET].spend(1)
+        scope[BUDGET].spend(1)
         value = test(scope)
         if not isinstance(value, bool):
             raise CelError("no such overload")
@@ -310,7 +306,7 @@ def _list(node: ListOf, bound: frozenset[str]) -> Step:
     items = [(_compiled(item, bound), is_optional) for item, is_optional in node.items]
 
     def build(scope: Scope) -> list[Any]:
-        scope[_BUDGET].spend(1 + len(items))
+        scope[BUDGET].spend(1 + len(items))
         found = []
         for item, is_optional in items:
             value = item(scope)
@@ -332,7 +328,7 @@ def _map(node: MapOf, bound: frozenset[str]) -> Step:
     ]
 
     def build(scope: Scope) -> dict[Any, Any]:
-        scope[_BUDGET].spend(1 + len(entries))
+        scope[BUDGET].spend(1 + len(entries))
         found: dict[Any, Any] = {}
         for make_key, make_value, is_optional in entries:
             key, value = make_key(scope), make_value(scope)
@@ -344,8 +340,6 @@ def _map(node: MapOf, bound: frozenset[str]) -> Step:
                 if not value.present:
                     continue
                 value = value.value
-            if key in found:
-                raise CelError(f"Failed with repeated key: {key}")
             found[key] = value
         return found
 
@@ -353,112 +347,5 @@ def _map(node: MapOf, bound: frozenset[str]) -> Step:
 
 
 def _comprehension(node: Comprehension, bound: frozenset[str]) -> Step:
-    over = _compiled(node.range, bound)
     body = [_compiled(part, bound | set(node.names)) for part in node.body]
-    macro, names = node.macro, node.names
-    if macro in ("optMap", "optFlatMap"):
-        return _optional_map(macro, over, names[0], body[0])
-
-    def turns(scope: Scope) -> Iterator[tuple[Any, Scope]]:
-        """The key and the scope of each turn."""
-        items = over(scope)
-        inner = dict(scope)
-        budget = scope[_BUDGET]
-        if isinstance(items, dict):
-            pairs = iter(items.items())
-        elif isinstance(items, list):
-            pairs = iter(enumerate(items))
-        else:
-            raise CelError("no such overload")
-        is_map = isinstance(items, dict)
-        for key, value in pairs:
-            budget.spend(1)
-            if len(names) == 2:
-                inner[names[0]] = key
-            inner[names[-1]] = key if is_map and len(names) == 1 else value
-            yield key, inner
-
-    return _LOOPS[macro](turns, names[-1], body)
-
-
-_Turns = Callable[[Scope], "Iterator[tuple[Any, Scope]]"]
-
-
-def _quantified(turns: _Turns, body: list[Step], *, decisive: bool) -> Step:
-    def decide(scope: Scope) -> bool:
-        error: CelError | None = None
-        for _, inner in turns(scope):
-            try:
-                value = body[0](inner)
-            except CelError as caught:
-                error = caught
-                continue
-            if value is decisive:
-                return bool(decisive)
-            if not isinstance(value, bool):
-                error = CelError("no such overload")
-        if error is not None:
-            raise error
-        return not decisive
-
-    return decide
-
-
-def _exists_one(turns: _Turns, _: str, body: list[Step]) -> Step:
-    return lambda scope: sum(_truth(body[0], inner) for _, inner in turns(scope)) == 1
-
-
-def _truth(step: Step, scope: Scope) -> bool:
-    value = step(scope)
-    if not isinstance(value, bool):
-        raise CelError("no such overload")
-    return value
-
-
-def _filter(turns: _Turns, name: str, body: list[Step]) -> Step:
-    return lambda scope: [inner[name] for _, inner in turns(scope) if _truth(body[0], inner)]
-
-
-def _transform(turns: _Turns, _: str, body: list[Step]) -> Step:
-    *tests, result = body
-    return lambda scope: [
-        result(inner) for _, inner in turns(scope) if all(_truth(test, inner) for test in tests)
-    ]
-
-
-def _transform_map(turns: _Turns, _: str, body: list[Step]) -> Step:
-    *tests, result = body
-    return lambda scope: {
-        key: result(inner)
-        for key, inner in turns(scope)
-        if all(_truth(test, inner) for test in tests)
-    }
-
-
-_LOOPS: dict[str, Callable[[_Turns, str, list[Step]], Step]] = {
-    "all": lambda turns, _, body: _quantified(turns, body, decisive=False),
-    "exists": lambda turns, _, body: _quantified(turns, body, decisive=True),
-    "exists_one": _exists_one,
-    "existsOne": _exists_one,
-    "filter": _filter,
-    "map": _transform,
-    "transformList": _transform,
-    "transformMap": _transform_map,
-}
-
-
-def _optional_map(macro: str, over: Step, name: str, body: Step) -> Step:
-    def apply(scope: Scope) -> Optional:
-        value = over(scope)
-        if not isinstance(value, Optional):
-            raise CelError("no such overload")
-        if not value.present:
-            return value
-        result = body({**scope, name: value.value})
-        if macro == "optMap":
-            return Optional(result, present=True)
-        if not isinstance(result, Optional):
-            raise CelError("no such overload")
-        return result
-
-    return apply
+    return loops.step(node.macro, _compiled(node.range, bound), node.names, body)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from datetime import timedelta, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from kapilite.cel import values
@@ -24,6 +25,9 @@ from kapilite.cel.values import (
 from kapilite.gotext.numbers import number_text
 from kapilite.schemas import regex
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _SECOND = 1_000_000_000
 
 
@@ -39,21 +43,6 @@ def unsigned(value: int) -> UInt:
     return UInt(value)
 
 
-def _arithmetic(name: str, run: Any) -> None:
-    @declare(f"_{name}_(int, int) int")
-    def _int(left: int, right: int) -> int:
-        return whole(run(left, right))
-
-    @declare(f"_{name}_(uint, uint) uint")
-    def _uint(left: int, right: int) -> UInt:
-        return unsigned(run(int(left), int(right)))
-
-
-for _name, _run in (("+", operator.add), ("-", operator.sub), ("*", operator.mul)):
-    _arithmetic(_name, _run)
-    declare(f"_{_name}_(double, double) double")(_run)
-
-
 def _truncated(left: int, right: int) -> int:
     if right == 0:
         raise CelError("division by zero")
@@ -67,12 +56,7 @@ def _remainder(left: int, right: int) -> int:
     return left - right * _truncated(left, right)
 
 
-_arithmetic("/", _truncated)
-_arithmetic("%", _remainder)
-
-
-@declare("_/_(double, double) double")
-def _divide(left: float, right: float) -> float:
+def _quotient(left: float, right: float) -> float:
     if right:
         return left / right
     if not left or math.isnan(left):
@@ -80,35 +64,11 @@ def _divide(left: float, right: float) -> float:
     return math.copysign(math.inf, left) * math.copysign(1, right)
 
 
-@declare("-_(int) int")
-def _negated(value: int) -> int:
-    return whole(-value)
-
-
-declare("-_(double) double")(operator.neg)
-declare("!_(bool) bool")(operator.not_)
-declare("_+_(string, string) string", "_+_(bytes, bytes) bytes")(operator.add)
-declare("_+_(list(A), list(A)) list(A)")(values.concatenated)
-
-
-@declare("_+_(timestamp, duration) timestamp")
-def _later(left: Timestamp, right: Duration) -> Timestamp:
-    return values.timestamp(left.ns + right.ns)
-
-
-@declare("_+_(duration, timestamp) timestamp")
-def _later_too(left: Duration, right: Timestamp) -> Timestamp:
-    return values.timestamp(left.ns + right.ns)
-
-
-@declare("_-_(timestamp, duration) timestamp")
-def _earlier(left: Timestamp, right: Duration) -> Timestamp:
-    return values.timestamp(left.ns - right.ns)
-
-
-@declare("_-_(timestamp, timestamp) duration")
-def _between(left: Timestamp, right: Timestamp) -> Duration:
-    return values.duration(left.ns - right.ns)
+# The order of overloads matters where a type is not known: the first that fits gives it one.
+declare("_+_(bytes, bytes) bytes", "_+_(double, double) double")(operator.add)
+declare("_-_(double, double) double")(operator.sub)
+declare("_*_(double, double) double")(operator.mul)
+declare("_/_(double, double) double")(_quotient)
 
 
 @declare("_+_(duration, duration) duration")
@@ -121,16 +81,78 @@ def _shorter(left: Duration, right: Duration) -> Duration:
     return values.duration(left.ns - right.ns)
 
 
-_NUMBERS = ("int", "uint", "double")
-_ORDERED = ("bool", "string", "bytes", "timestamp", "duration")
-for _name, _run in (
+@declare("_+_(duration, timestamp) timestamp")
+def _later_too(left: Duration, right: Timestamp) -> Timestamp:
+    return right.moved(left.ns)
+
+
+@declare("_+_(timestamp, duration) timestamp")
+def _later(left: Timestamp, right: Duration) -> Timestamp:
+    return left.moved(right.ns)
+
+
+def _whole_numbers(name: str, run: Callable[[int, int], int]) -> None:
+    @declare(f"_{name}_(int, int) int")
+    def _int(left: int, right: int) -> int:
+        return whole(run(left, right))
+
+
+def _unsigned_numbers(name: str, run: Callable[[int, int], int]) -> None:
+    @declare(f"_{name}_(uint, uint) uint")
+    def _uint(left: int, right: int) -> UInt:
+        return unsigned(run(int(left), int(right)))
+
+
+_ARITHMETIC: tuple[tuple[str, Callable[[int, int], int]], ...] = (
+    ("+", operator.add),
+    ("-", operator.sub),
+    ("*", operator.mul),
+    ("/", _truncated),
+    ("%", _remainder),
+)
+for _name, _run in _ARITHMETIC:
+    _whole_numbers(_name, _run)
+declare("_+_(list(A), list(A)) list(A)")(values.concatenated)
+declare("_+_(string, string) string")(operator.add)
+
+
+@declare("_-_(timestamp, duration) timestamp")
+def _earlier(left: Timestamp, right: Duration) -> Timestamp:
+    return left.moved(-right.ns)
+
+
+@declare("_-_(timestamp, timestamp) duration")
+def _between(left: Timestamp, right: Timestamp) -> Duration:
+    return values.duration(left.ns - right.ns)
+
+
+for _name, _run in _ARITHMETIC:
+    _unsigned_numbers(_name, _run)
+
+declare("-_(double) double")(operator.neg)
+
+
+@declare("-_(int) int")
+def _negated(value: int) -> int:
+    return whole(-value)
+
+
+declare("!_(bool) bool")(operator.not_)
+
+
+_PAIRS = (
+    *(("bool", "bool"), ("int", "int"), ("int", "double"), ("int", "uint"), ("uint", "uint")),
+    *(("uint", "double"), ("uint", "int"), ("double", "double"), ("double", "int")),
+    *(("double", "uint"), ("string", "string"), ("bytes", "bytes")),
+    *(("timestamp", "timestamp"), ("duration", "duration")),
+)
+for _name, _compare in (
     ("<", operator.lt),
     ("<=", operator.le),
     (">", operator.gt),
     (">=", operator.ge),
 ):
-    declare(*(f"_{_name}_({kind}, {kind}) bool" for kind in _ORDERED))(_run)
-    declare(*(f"_{_name}_({a}, {b}) bool" for a in _NUMBERS for b in _NUMBERS))(_run)
+    declare(*(f"_{_name}_({one}, {two}) bool" for one, two in _PAIRS))(_compare)
 
 declare("_==_(A, A) bool")(values.equal)
 
@@ -147,18 +169,16 @@ def _in_list(item: Any, items: list[Any]) -> bool:
 
 @declare("@in(A, map(A, B)) bool")
 def _in_map(key: Any, entries: dict[Any, Any]) -> bool:
-    return key in entries
+    return values.has_key(entries, key)
 
 
-@declare("size(string) int", "string.size() int")
-@declare("size(bytes) int", "bytes.size() int")
-@declare("size(list(A)) int", "list(A).size() int")
-@declare("size(map(A, B)) int", "map(A, B).size() int")
+@declare("size(map(A, B)) int", "map(A, B).size() int", "size(string) int", "string.size() int")
+@declare("size(bytes) int", "bytes.size() int", "size(list(A)) int", "list(A).size() int")
 def _size(value: Any) -> int:
     return len(value)
 
 
-@declare("type(A) type")
+@declare("type(A) type(A)")
 def _type(value: Any) -> TypeValue:
     return TypeValue(kind_of(value))
 
@@ -197,9 +217,9 @@ def _int(value: int) -> int:
 
 @declare("int(double) int")
 def _int_of_double(value: float) -> int:
-    if not math.isfinite(value):
+    if not -(2.0**63) < value < 2.0**63:
         raise CelError("integer overflow")
-    return whole(int(value))
+    return int(value)
 
 
 @declare("int(string) int")
@@ -238,6 +258,8 @@ def _uint_of_double(value: float) -> UInt:
 
 @declare("uint(string) uint")
 def _uint_of_text(text: str) -> UInt:
+    if text.startswith(("-", "+")):
+        raise CelError("type conversion error from 'string' to 'uint'")
     return unsigned(_digits(text, "uint"))
 
 
@@ -321,11 +343,6 @@ def _duration(value: Duration) -> Duration:
     return value
 
 
-@declare("duration(int) duration")
-def _duration_of_int(nanoseconds: int) -> Duration:
-    return Duration(nanoseconds)
-
-
 _FIELDS = {
     "getFullYear": lambda time: time.year,
     "getMonth": lambda time: time.month - 1,
@@ -338,32 +355,43 @@ _FIELDS = {
     "getSeconds": lambda time: time.second,
     "getMilliseconds": lambda time: time.microsecond // 1000,
 }
+_CYCLE = 400
+"""After so many years the calendar begins again."""
 
 
 def _getter(name: str, read: Any) -> None:
     @declare(f"timestamp.{name}() int", f"timestamp.{name}(string) int")
     def _get(time: Timestamp, zone: str = "UTC") -> int:
+        moment = time.utc
+        # Python has no year before the first and after the last: they are read in another cycle.
+        shift = {1: _CYCLE, 9999: -_CYCLE}.get(moment.year, 0)
         try:
-            return int(read(time.utc.astimezone(_zone(zone))))
-        except (ValueError, OSError, OverflowError) as error:
+            found = moment.replace(year=moment.year + shift).astimezone(_zone(zone))
+        except (ValueError, KeyError, OSError) as error:
             raise CelError(f"unknown time zone {zone}") from error
+        return int(read(found)) - (shift if name == "getFullYear" else 0)
+
+
+_OFFSET = re.compile(r"([+-]?)0*([0-9]{1,2}):[+]?0*([0-9]{1,2})", re.ASCII)
 
 
 def _zone(name: str) -> timezone | ZoneInfo:
     if ":" not in name:
-        return ZoneInfo(name)
-    hours, _, minutes = name.lstrip("+-").partition(":")
-    sign = -1 if name.startswith("-") else 1
-    return timezone(sign * timedelta(hours=int(hours), minutes=int(minutes)))
+        return ZoneInfo(name) if name not in ("", "Local") else ZoneInfo("UTC")
+    match = _OFFSET.fullmatch(name)
+    if match is None or int(match[2]) > 23 or int(match[3]) > 59:
+        raise ValueError(name)
+    offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
+    return timezone(-offset if match[1] == "-" else offset)
 
 
 for _field, _read in _FIELDS.items():
     _getter(_field, _read)
 
-for _field, _unit in (("Hours", 3600 * _SECOND), ("Minutes", 60 * _SECOND), ("Seconds", _SECOND)):
+for _field, _unit in (
+    ("Hours", 3600 * _SECOND),
+    ("Minutes", 60 * _SECOND),
+    ("Seconds", _SECOND),
+    ("Milliseconds", _SECOND // 1000),
+):
     declare(f"duration.get{_field}() int")(lambda value, unit=_unit: _truncated(value.ns, unit))
-
-
-@declare("duration.getMilliseconds() int")
-def _milliseconds(value: Duration) -> int:
-    return _remainder(value.ns, _SECOND) // 1_000_000

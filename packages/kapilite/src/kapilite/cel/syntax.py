@@ -88,10 +88,14 @@ _MACROS = {
     ("all", 3): 2,
     ("exists", 3): 2,
     ("existsOne", 3): 2,
+    ("exists_one", 3): 2,
     ("transformList", 3): 2,
     ("transformList", 4): 2,
     ("transformMap", 3): 2,
     ("transformMap", 4): 2,
+    ("transformMapEntry", 3): 2,
+    ("transformMapEntry", 4): 2,
+    ("sortBy", 2): 1,
 }
 RESERVED = frozenset(
     {"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in"}
@@ -156,6 +160,16 @@ def children(node: Node) -> tuple[Node, ...]:
         case Comprehension():
             return node.range, *node.body
     return ()
+
+
+def qualified(node: Node) -> str:
+    """The dotted name that a chain of selections spells; empty for anything else."""
+    if isinstance(node, Ident):
+        return node.name
+    if isinstance(node, Select) and not node.is_test and not node.is_optional:
+        before = qualified(node.operand)
+        return f"{before}.{node.field}" if before else ""
+    return ""
 
 
 def mentions(node: Node, name: str) -> bool:
@@ -258,14 +272,18 @@ class _Parser:
     def _unary(self, depth: int) -> Node:
         token = self._peek()
         if token.kind == "op" and token.text in "!-":
+            count = 1
             self._take()
-            after = self._peek()
-            if token.text == "-" and after.kind in ("int", "float"):
+            while self._accept(token.text):
+                count += 1
+            if count % 2 == 0:
+                return self._member(self._primary(depth), depth)  # an even number is none
+            if token.text == "-" and self._peek().kind in ("int", "float"):
                 # Only so can the smallest integer be written.
                 return self._member(self._number("-"), depth)
-            if depth > DEPTH_LIMIT:
-                raise self._error(token.at, "the expression is nested too deeply")
-            return Call(f"{token.text}_", None, (self._unary(depth + 1),), token.at)
+            return Call(
+                f"{token.text}_", None, (self._member(self._primary(depth), depth),), token.at
+            )
         return self._member(self._primary(depth), depth)
 
     def _member(self, node: Node, depth: int) -> Node:

@@ -1,7 +1,7 @@
-"""The types of expressions, and which values fit which.
+"""The types of expressions, and which values have which.
 
-A type variable (one capital letter) stands for one type throughout a signature. `dyn` fits
-everything and everything fits it; what is dynamic is checked when it is evaluated.
+A type variable (one capital letter) stands for one type throughout a signature. What is `dyn` is
+checked when it is evaluated.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ DYN, BOOL, STRING = Type("dyn"), Type("bool"), Type("string")
 INT, UINT, DOUBLE, BYTES = Type("int"), Type("uint"), Type("double"), Type("bytes")
 NULL, TYPE = Type("null_type"), Type("type")
 TIMESTAMP, DURATION = Type("google.protobuf.Timestamp"), Type("google.protobuf.Duration")
-NUMBERS = frozenset({INT, UINT, DOUBLE})
 
 
 def list_of(item: Type) -> Type:
@@ -39,6 +38,10 @@ def list_of(item: Type) -> Type:
 
 def map_of(key: Type, value: Type) -> Type:
     return Type("map", (key, value))
+
+
+def type_of_type(kind: Type) -> Type:
+    return Type("type", (kind,))
 
 
 def optional_of(value: Type) -> Type:
@@ -70,6 +73,7 @@ _ABBREVIATIONS = {
     "cidr": Type("net.CIDR"),
     "quantity": Type("kubernetes.Quantity"),
     "format": Type("kubernetes.NamedFormat"),
+    "semver": Type("kubernetes.Semver"),
 }
 _WORD = re.compile(r"\s*([A-Za-z_]+)\s*(\()?")
 
@@ -100,50 +104,36 @@ def _parse_type(text: str, at: int) -> tuple[Type, int]:
 
 
 def is_variable(kind: Type) -> bool:
-    return len(kind.name) == 1
+    """One letter in signatures, a number in expressions."""
+    return len(kind.name) == 1 or kind.name.startswith("_")
 
 
-def fits(wanted: Type, found: Type, bound: dict[str, Type]) -> bool:
-    """Whether a value of type `found` can be passed where `wanted` is; binds type variables."""
-    if is_variable(wanted):
-        before = bound.get(wanted.name)
-        if before is None or (before == DYN and found != DYN):
-            bound[wanted.name] = found
-            return True
-        return fits(before, found, bound)
-    if is_variable(found) or DYN in (wanted, found):
-        return True
-    if found == NULL:
-        return wanted == NULL or is_nullable(wanted)
-    if wanted == found:
-        return True
-    return (
-        bool(wanted.params)
-        and wanted.name == found.name
-        and len(wanted.params) == len(found.params)
-        and all(fits(a, b, bound) for a, b in zip(wanted.params, found.params, strict=True))
-    )
+TYPE_NAMES: dict[str, Type] = {
+    "bool": BOOL,
+    "bytes": BYTES,
+    "double": DOUBLE,
+    "int": INT,
+    "list": list_of(DYN),
+    "map": map_of(DYN, DYN),
+    "null_type": NULL,
+    "string": STRING,
+    "type": TYPE,
+    "uint": UINT,
+    "optional_type": optional_of(DYN),
+    "google.protobuf.Timestamp": TIMESTAMP,
+    "google.protobuf.Duration": DURATION,
+    "net.IP": _ABBREVIATIONS["ip"],
+    "net.CIDR": _ABBREVIATIONS["cidr"],
+}
+"""The types that an expression can name."""
+
+_SHOWN = {TIMESTAMP: "timestamp", DURATION: "duration", NULL: "null"}
 
 
-def is_nullable(kind: Type) -> bool:
-    """Null is also a value of messages, which objects and these are."""
-    return isinstance(kind, ObjectType) or "." in kind.name or kind.name == "optional_type"
-
-
-def resolved(kind: Type, bound: dict[str, Type]) -> Type:
-    """A result type with its variables replaced."""
-    if is_variable(kind):
-        return bound.get(kind.name, DYN)
-    if kind.params:
-        return Type(kind.name, tuple(resolved(param, bound) for param in kind.params))
-    return kind
-
-
-def joined(one: Type, two: Type) -> Type | None:
-    """The type of a choice between both; None where they do not go together."""
-    if fits(one, two, {}):
-        return DYN if two == DYN else (two if one == NULL else one)
-    return two if fits(two, one, {}) else None
+def shown(kind: Type) -> str:
+    """A type as errors write it."""
+    inner = ", ".join(map(shown, kind.params))
+    return f"{kind.name}({inner})" if inner else _SHOWN.get(kind, kind.name)
 
 
 KINDS: dict[type, str] = {

@@ -8,7 +8,9 @@ add as Kubernetes has it: without regard to order, and by key.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -28,19 +30,28 @@ class UInt(int):
     """An unsigned integer, which is no int."""
 
 
-class Timestamp(msgspec.Struct, frozen=True, order=True):
+@dataclass(frozen=True, order=True, slots=True)
+class Timestamp:
     """A point in time."""
 
     ns: int
     """Since the epoch."""
+    offset: int = field(default=0, compare=False)
+    """Minutes east of UTC, in which it is written."""
 
     @property
     def utc(self) -> datetime:
         return _EPOCH + timedelta(microseconds=self.ns // 1000)
 
+    def moved(self, ns: int) -> Timestamp:
+        return timestamp(self.ns + ns, self.offset)
+
     def __str__(self) -> str:
+        whole = (self.utc + timedelta(minutes=self.offset)).replace(microsecond=0, tzinfo=None)
         fraction = f"{self.ns % _SECOND:09d}".rstrip("0")
-        return f"{self.utc:%Y-%m-%dT%H:%M:%S}{'.' + fraction if fraction else ''}Z"
+        hours, minutes = divmod(abs(self.offset), 60)
+        zone = f"{'-' if self.offset < 0 else '+'}{hours:02d}:{minutes:02d}" if self.offset else "Z"
+        return f"{whole.isoformat()}{'.' + fraction if fraction else ''}{zone}"
 
 
 class Duration(msgspec.Struct, frozen=True, order=True):
@@ -50,8 +61,9 @@ class Duration(msgspec.Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         whole, rest = divmod(abs(self.ns), _SECOND)
-        fraction = f"{rest:09d}".rstrip("0")
-        return f"{'-' if self.ns < 0 else ''}{whole}{'.' + fraction if fraction else ''}s"
+        seconds = whole + rest / _SECOND  # not exact, as in Go
+        text = f"{Decimal(repr(float(seconds))):f}".removesuffix(".0")
+        return f"{'-' if self.ns < 0 else ''}{text}s"
 
 
 class TypeValue(msgspec.Struct, frozen=True):
@@ -82,10 +94,10 @@ class MapList(list[Any]):
         return {repr([item.get(key) for key in self.keys]): item for item in self}
 
 
-def timestamp(ns: int) -> Timestamp:
+def timestamp(ns: int, offset: int = 0) -> Timestamp:
     if not _EARLIEST <= ns <= _LATEST:
         raise CelError("timestamp overflow")
-    return Timestamp(ns)
+    return Timestamp(ns, offset)
 
 
 def duration(ns: int) -> Duration:
@@ -95,7 +107,7 @@ def duration(ns: int) -> Duration:
 
 
 _RFC3339 = re.compile(
-    r"(\d{4}-\d\d-\d\d)[Tt](\d\d:\d\d:\d\d)(?:\.(\d{1,9})\d*)?([Zz]|[+-]\d\d:\d\d)", re.ASCII
+    r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:[.,](\d{1,9})\d*)?(Z|[+-]\d\d:\d\d)", re.ASCII
 )
 
 
@@ -103,13 +115,16 @@ def parse_timestamp(text: str) -> Timestamp:
     """A time as RFC 3339 writes it."""
     match = _RFC3339.fullmatch(text)
     day, clock, fraction, zone = match.groups() if match else ("", "", "", "")
-    offset = "+00:00" if zone in "Zz" else zone
     try:
-        whole = datetime.fromisoformat(f"{day}T{clock}{offset}") - _EPOCH
+        moment = datetime.fromisoformat(f"{day}T{clock}{zone.replace('Z', '+00:00')}")
+        whole = moment - _EPOCH
     except (ValueError, OverflowError) as error:
         raise CelError(f'cannot parse "{text}" as a timestamp') from error
-    nanoseconds = int((fraction or "").ljust(9, "0"))
-    return timestamp((whole.days * 86_400 + whole.seconds) * _SECOND + nanoseconds)
+    nanoseconds = (whole.days * 86_400 + whole.seconds) * _SECOND + int(
+        (fraction or "").ljust(9, "0")
+    )
+    east = moment.utcoffset() or timedelta()
+    return timestamp(nanoseconds, east // timedelta(minutes=1))
 
 
 _UNITS = {"h": 3600 * _SECOND, "m": 60 * _SECOND, "s": _SECOND, "ms": 10**6, "us": 1000, "ns": 1}
@@ -130,7 +145,8 @@ def parse_duration(text: str) -> Duration:
         scale = _UNITS[unit.replace("µ", "u").replace("μ", "u")]
         total += int(whole or 0) * scale
         if fraction:
-            total += int(fraction) * scale // 10 ** len(fraction)
+            digits = fraction[:18]
+            total += int(int(digits) * (scale / 10.0 ** len(digits)))  # not exact, as in Go
         at = match.end()
     if at == 0 or at < len(rest):
         raise CelError(f'time: invalid duration "{text}"')
@@ -149,7 +165,7 @@ def equal(left: Any, right: Any) -> bool:
         return _equal_lists(left, right)
     if isinstance(left, dict) and isinstance(right, dict):
         return len(left) == len(right) and all(
-            key in right and equal(value, right[key]) for key, value in left.items()
+            has_key(right, key) and equal(value, right[key]) for key, value in left.items()
         )
     if isinstance(left, Optional) and isinstance(right, Optional):
         return left.present == right.present and equal(left.value, right.value)
@@ -164,6 +180,17 @@ def _equal_lists(left: list[Any], right: list[Any]) -> bool:
     if isinstance(left, SetList) and isinstance(right, SetList):
         return all(contains(right, item) for item in left)
     return all(map(equal, left, right))
+
+
+def has_key(entries: dict[Any, Any], key: Any) -> bool:
+    """Whether there is an entry for a key: numbers are equal across types, but not to booleans."""
+    if not isinstance(key, str | int | float | bool) or key not in entries:
+        return False
+    if isinstance(key, str) or key not in (0, 1):
+        return True
+    return any(
+        found == key and isinstance(found, bool) == isinstance(key, bool) for found in entries
+    )
 
 
 def contains(items: list[Any], wanted: Any) -> bool:
