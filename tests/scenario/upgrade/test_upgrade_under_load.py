@@ -6,9 +6,10 @@ do. No allowed request is refused in between, and no device is touched that no u
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterator
+
+import pytest
 
 from laneway.core.keys import ANNOTATION_ALLOCATION
 from laneway.sim.changes import Change
@@ -38,6 +39,7 @@ def entries(tree: Tree) -> Iterator[tuple[str, str]]:
             yield found["kind"], webhook["name"]
 
 
+@pytest.mark.realapi
 async def test_helm_upgrades_and_rolls_back_while_users_work(
     mixed: Cluster, old: Tree, new: Tree
 ) -> None:
@@ -56,9 +58,9 @@ async def test_helm_upgrades_and_rolls_back_while_users_work(
 
         works = [users.claims(FUNCTION), users.vms("cycle", VGPU), users.patches("standing")]
         async with users.working(*works, *users.trials(SPARE, VGPU)):
-            await asyncio.to_thread(mixed.helm.upgrade, new.chart, {})
+            await mixed.upgrade(new)
             await replaced(mixed, users, new)
-            await asyncio.to_thread(mixed.helm.rollback)
+            await mixed.rollback()
             await replaced(mixed, users, old)
 
         assert not users.refused

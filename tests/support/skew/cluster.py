@@ -10,6 +10,7 @@ import asyncio
 import base64
 import contextlib
 import json
+import shutil
 import urllib.request
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -23,14 +24,14 @@ from laneway.controllers.metrics import MetricFamilies
 from laneway.controllers.timing import Timing
 from laneway.kube.client import Client
 from laneway.kube.errors import NotFoundError
-from support.accounts import AGENT, MANAGER, NAMESPACE, WEBHOOK, Installed, ask, secret_path
+from support.accounts import AGENT, MANAGER, NAMESPACE, REAL, WEBHOOK, Installed, ask, secret_path
 from support.helm import Helm
 from support.plans import BOOT
 from support.processes import Laneway
 from support.skew.remote_host import reachable
 from support.skew.service import Service
-from support.skew.trees import Tree
-from support.skew.writes import Writes
+from support.skew.trees import TODAY, Tree
+from support.skew.writes import LEASE, Writes
 from support.worlds import SimNode, World
 
 SECONDS = 60.0
@@ -69,7 +70,8 @@ class Cluster:
     folder: Path
     free_port: Callable[[], int]
     installed: Installed
-    stack: contextlib.AsyncExitStack
+    stack: contextlib.AsyncExitStack = field(default_factory=contextlib.AsyncExitStack)
+    """Of the nodes."""
     parts: list[Part] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
     """Of agents, by node."""
@@ -89,8 +91,9 @@ class Cluster:
 
     async def install(self, tree: Tree) -> None:
         """Helm installs a version's chart; the webhook's Service leads to its processes."""
-        await asyncio.to_thread(self.helm.install, tree.chart, {})
-        await self.stack.enter_async_context(self.service.listening())
+        await asyncio.to_thread(self.helm.install, self.chart(tree), {})
+        if REAL:
+            return
         ports = [{"name": "https", "port": self.service.port}]
         await ask(
             self.client,
@@ -103,6 +106,29 @@ class Cluster:
                 "subsets": [{"addresses": [{"ip": "127.0.0.1"}], "ports": ports}],
             },
         )
+
+    async def upgrade(self, tree: Tree) -> None:
+        await asyncio.to_thread(self.helm.upgrade, self.chart(tree), {})
+
+    async def rollback(self) -> None:
+        await asyncio.to_thread(self.helm.rollback)
+
+    def chart(self, tree: Tree) -> Path:
+        """A version's chart; where no Endpoints are looked at, with this machine in the Service."""
+        if not REAL:
+            return tree.chart
+        folder = self.folder / f"chart-{tree.name}"
+        if not folder.exists():
+            # Definitions of others are there: Helm, which may not change them, would fail. And the
+            # previous version's policies of the manager refuse all that they judge.
+            left_out = ["crds"] if tree is TODAY else ["crds", "rbac-manager-policy.yaml"]
+            shutil.copytree(tree.chart, folder, ignore=shutil.ignore_patterns(*left_out))
+            for name in ("services", "webhooks"):
+                path = folder / "templates" / f"{name}.yaml"
+                text = path.read_text().replace("port: 443", f"port: {self.service.port}")
+                here = "spec:\n  type: ExternalName\n  externalName: localhost\n  selector:"
+                path.write_text(text.replace("spec:\n  selector:", here, 1))
+        return folder
 
     async def start(self, manager: Tree, webhook: Tree, **agents: Tree) -> None:
         """One process of each; the agents by the names of their nodes."""
@@ -224,11 +250,21 @@ def _answers(port: int) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def starting(cluster: Cluster) -> AsyncIterator[Cluster]:
+async def running(cluster: Cluster) -> AsyncIterator[Cluster]:
     """Kubernetes and KubeVirt run until the block ends, and then nothing does."""
-    cluster.world.start_kubernetes()
+    world = cluster.world
+    world.start_kubernetes()
     try:
-        yield cluster
+        async with cluster.service.listening(), cluster.stack:
+            try:
+                yield cluster
+            finally:
+                await asyncio.to_thread(cluster.kill)
     finally:
-        await asyncio.to_thread(cluster.kill)
-        await cluster.world.stop()
+        await world.stop()
+        if REAL:  # Others use the server. Without the webhook it refuses nothing any more.
+            await asyncio.to_thread(cluster.helm.uninstall)
+            await world.clean()
+            await cluster.installed.uninstall()
+            with contextlib.suppress(NotFoundError):
+                await ask(cluster.client, "DELETE", LEASE)

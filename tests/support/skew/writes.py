@@ -13,7 +13,7 @@ import msgspec
 from laneway.api import ObjectMeta
 from laneway.api.registry import KINDS
 from laneway.kube.client import Client
-from laneway.kube.errors import NotFoundError
+from laneway.kube.errors import GoneError, NotFoundError
 from laneway.kube.resource import Resource
 
 Json = dict[str, Any]
@@ -80,8 +80,7 @@ class Writes:
             watches = []
             for resource in resources:
                 with contextlib.suppress(NotFoundError):
-                    pages = [page async for page in self._client.list(resource)]
-                    version = pages[-1].resource_version
+                    version = await self._version(resource)
                     watches.append(tasks.create_task(self._watch(resource, version)))
             try:
                 yield
@@ -92,12 +91,19 @@ class Writes:
     async def _watch(self, resource: Resource[_Any], version: str) -> None:
         while True:
             events = self._client.watch(resource, resource_version=version)
-            async with contextlib.aclosing(events):
-                async for event in events:
-                    obj = msgspec.json.decode(event.object)
-                    version = obj["metadata"]["resourceVersion"]
-                    if event.type != "BOOKMARK":
-                        self.seen.append(Write(event.type, resource.plural, obj))
+            try:
+                async with contextlib.aclosing(events):
+                    async for event in events:
+                        obj = msgspec.json.decode(event.object)
+                        version = obj["metadata"]["resourceVersion"]
+                        if event.type != "BOOKMARK":
+                            self.seen.append(Write(event.type, resource.plural, obj))
+            except GoneError:  # a real server begins anew with a kind whose definition changes
+                version = await self._version(resource)
+
+    async def _version(self, resource: Resource[_Any]) -> str:
+        pages = [page async for page in self._client.list(resource)]
+        return pages[-1].resource_version
 
     async def rest(self) -> None:
         """Wait until the leader renews its Lease twice and nothing else is written meanwhile."""
