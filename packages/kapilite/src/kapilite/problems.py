@@ -23,6 +23,10 @@ _NAMED = 100
 """Problems of one object, and values of an enumeration, that are named."""
 
 
+OMITTED = object()
+"""In place of a value that a text leaves out: of an object or a list that breaks a rule."""
+
+
 class Problem(NamedTuple):
     """One cause: the machine-readable reason, the text and the field it concerns."""
 
@@ -32,7 +36,7 @@ class Problem(NamedTuple):
 
 
 def invalid(field: str, value: Any, detail: str, reason: str = "FieldValueInvalid") -> Problem:
-    return Problem(reason, f"Invalid value: {_shown(value)}: {detail}", field)
+    return Problem(reason, f"{_with('Invalid value', value)}: {detail}", field)
 
 
 def unfit(field: str, value: str, why: Iterable[str]) -> list[Problem]:
@@ -67,7 +71,7 @@ def not_supported(field: str, value: Any, supported: Sequence[Any]) -> Problem:
 
 
 def duplicate(field: str, value: Any) -> Problem:
-    return Problem("FieldValueDuplicate", f"Duplicate value: {_shown(value)}", field)
+    return Problem("FieldValueDuplicate", _with("Duplicate value", value), field)
 
 
 def too_long(field: str, limit: int) -> Problem:
@@ -110,6 +114,10 @@ def rejected_options(kind: str, problems: Sequence[Problem]) -> ApiError:
         kind=kind,
         causes=[p._asdict() for p in problems],
     )
+
+
+def _with(text: str, value: Any) -> str:
+    return text if value is OMITTED else f"{text}: {_shown(value)}"
 
 
 def _shown(value: Any) -> str:

@@ -30,20 +30,20 @@ SMALL = {"rule": "!has(self.n) || self.n < 10", "message": "n is too large"}
 @pytest.mark.parametrize(
     ("extra", "text"),
     [
-        ({}, 'x: Invalid value: "object": failed rule: self.n < 10'),
-        ({"message": "n is too large"}, 'x: Invalid value: "object": n is too large'),
+        ({}, "x: Invalid value: failed rule: self.n < 10"),
+        ({"message": "n is too large"}, "x: Invalid value: n is too large"),
         (
             {"messageExpression": "'%d is too large'.format([self.n])"},
-            'x: Invalid value: "object": 12 is too large',
+            "x: Invalid value: 12 is too large",
         ),
         (
             {"messageExpression": "self.gone", "message": "fallback"},
-            'x: Invalid value: "object": fallback',
+            "x: Invalid value: fallback",
         ),
         ({"reason": "FieldValueForbidden", "message": "no"}, "x: Forbidden: no"),
         ({"reason": "FieldValueRequired", "message": "no"}, "x: Required value: no"),
-        ({"reason": "FieldValueDuplicate"}, 'x: Duplicate value: "object"'),
-        ({"fieldPath": ".n"}, 'x.n: Invalid value: "object": failed rule: self.n < 10'),
+        ({"reason": "FieldValueDuplicate"}, "x: Duplicate value"),
+        ({"fieldPath": ".n"}, "x.n: Invalid value: failed rule: self.n < 10"),
     ],
 )
 def test_a_broken_rule_reads_as_in_kubernetes(extra: Object, text: str) -> None:
@@ -95,7 +95,7 @@ def test_an_object_with_a_null_equals_nothing() -> None:
     schema = root(x=root(FIXED, owner={"type": "string", "nullable": True}))
     assert found(schema, {"x": {"owner": "a"}}, {"x": {"owner": "a"}}) == []
     same = {"x": {"owner": None}}
-    assert found(schema, same, same) == ['x: Invalid value: "object": is immutable']
+    assert found(schema, same, same) == ["x: Invalid value: is immutable"]
 
 
 def test_transition_rules_need_an_old_value_at_the_same_place() -> None:
@@ -103,7 +103,7 @@ def test_transition_rules_need_an_old_value_at_the_same_place() -> None:
     assert found(schema, {"x": 1}) == []
     assert found(schema, {"x": 1}, {}) == []
     assert found(schema, {"x": 1}, {"x": 1}) == []
-    assert found(schema, {"x": 2}, {"x": 1}) == ['x: Invalid value: "integer": is immutable']
+    assert found(schema, {"x": 2}, {"x": 1}) == ["x: Invalid value: 2: is immutable"]
     assert found(schema, {}, {"x": 1}) == [], "removed, and free to come again with another value"
 
 
@@ -111,8 +111,8 @@ def test_an_optional_old_value_lets_a_rule_run_on_creation() -> None:
     rule = {"rule": "oldSelf.orValue(0) < self", "optionalOldSelf": True, "message": "must grow"}
     schema = root(x=INTEGER | {"x-kubernetes-validations": [rule]})
     assert found(schema, {"x": 1}) == []
-    assert found(schema, {"x": 0}) == ['x: Invalid value: "integer": must grow']
-    assert found(schema, {"x": 3}, {"x": 3}) == ['x: Invalid value: "integer": must grow']
+    assert found(schema, {"x": 0}) == ["x: Invalid value: 0: must grow"]
+    assert found(schema, {"x": 3}, {"x": 3}) == ["x: Invalid value: 3: must grow"]
 
 
 def test_what_an_update_leaves_alone_may_stay_invalid() -> None:
@@ -125,9 +125,7 @@ def test_what_an_update_leaves_alone_may_stay_invalid() -> None:
     assert len(found(schema, old)) == 3  # two problems and the rule that was not asked
     assert found(schema, old, old) == []
     assert found(schema, old | {"d": 1}, old) == []
-    assert found(schema, old | {"a": {"n": 98}}, old) == [
-        'a: Invalid value: "object": n is too large'
-    ]
+    assert found(schema, old | {"a": {"n": 98}}, old) == ["a: Invalid value: n is too large"]
     assert found(schema, old | {"b": "longer"}, old)[0].startswith("b: Too long")
 
 

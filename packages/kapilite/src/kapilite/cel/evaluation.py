@@ -138,7 +138,8 @@ class _Evaluation:
                 self.found.append(problem.invalid(path, kind, _stopped(rule, str(error))))
                 return False
             if not holds and (rule.program.uses_old or not _is_kept(value, old, above)):
-                self.found.append(self._broken(rule, variables, kind, path))
+                shown = problem.OMITTED if kind in ("object", "array") else value
+                self.found.append(self._broken(rule, variables, shown, path))
         return True
 
     def _run(self, program: Program, variables: dict[str, Any]) -> Any:
@@ -150,7 +151,7 @@ class _Evaluation:
         finally:
             self._left -= CALL_LIMIT - max(budget.left, 0)
 
-    def _broken(self, rule: Rule, variables: dict[str, Any], kind: str, path: str) -> Problem:
+    def _broken(self, rule: Rule, variables: dict[str, Any], value: Any, path: str) -> Problem:
         detail = self._message(rule, variables) or rule.message or f"failed rule: {rule.shown}"
         field = ".".join(part for part in (path, rule.field_path) if part)
         match rule.reason:
@@ -159,8 +160,8 @@ class _Evaluation:
             case "FieldValueRequired":
                 return problem.required(field, detail)
             case "FieldValueDuplicate":
-                return problem.duplicate(field, kind)
-        return problem.invalid(field, kind, detail)
+                return problem.duplicate(field, value)
+        return problem.invalid(field, value, detail)
 
     def _message(self, rule: Rule, variables: dict[str, Any]) -> str:
         """What the message expression gives; empty where it gives nothing of use."""

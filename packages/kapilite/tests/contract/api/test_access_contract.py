@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from server_support.kube import SECONDS
+from server_support.kube import REAL, SECONDS
 
 RBAC = "rbac.authorization.k8s.io"
 
@@ -229,7 +229,7 @@ async def test_impersonation_is_a_right_of_its_own(kube: Any) -> None:
     code, reason, message = (await account.acting("admin").get("/api/v1/nodes")).refusal
     assert (code, reason) == (403, "Forbidden")
     what, verb = ('users "admin"', 'impersonate resource "users"')
-    if kube.minor >= 36:
+    if REAL and kube.minor >= 36:  # which asks first whether the user may be acted for in this
         what, verb = ("nodes", 'impersonate-on:user-info:list resource "nodes"')
     assert message == (
         f'{what} is forbidden: User "system:serviceaccount:{kube.namespace}:imp" cannot '
