@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from kapilite.builtin.decoding import read_metadata
 from kapilite.errors import Undecodable
-from kapilite.schemas.invariants import invariants, places_of
+from kapilite.schemas.invariants import invariants
 from kapilite.schemas.ratcheting import ABSENT
 from kapilite.schemas.schema import EMBEDDED, Schema, bracketed, children
+from kapilite.schemas.validation import places
 
 if TYPE_CHECKING:
     from kapilite.problems import Problem
@@ -23,22 +24,20 @@ def read(schema: Schema, value: Any) -> list[str]:
 
     Raises Undecodable where it is nothing that metadata can be.
     """
-    places = places_of(schema)
     unknown: list[str] = []
-    if places:
-        _read(schema, value, "", places, unknown)
+    _read(schema, value, "", places(schema), unknown)
     return unknown
 
 
 def problems(schema: Schema, value: Any) -> list[Problem]:
     """What is wrong with embedded resources that have been read."""
-    return invariants(schema, value, value, ABSENT, places_of(schema))
+    return invariants(schema, value, value, ABSENT, places(schema))
 
 
 def _read(
-    schema: Schema, value: Any, path: str, places: frozenset[int], unknown: list[str]
+    schema: Schema, value: Any, path: str, marked: frozenset[int], unknown: list[str]
 ) -> None:
-    if id(schema) not in places:
+    if id(schema) not in marked:
         return
     if isinstance(value, dict) and schema.get(EMBEDDED):
         at = f"{path}." if path else ""
@@ -50,4 +49,4 @@ def _read(
             unknown.extend(found)
     for key, child, sub in children(schema, value):
         if isinstance(child, dict | list):
-            _read(sub, child, bracketed(path, schema, key), places, unknown)
+            _read(sub, child, bracketed(path, schema, key), marked, unknown)

@@ -71,6 +71,11 @@ def value_problems(schema: Schema, value: Any, *, is_root: bool = False) -> list
     return evaluation.problems(plan, value, value) or evaluation.problems(plan, value, None)
 
 
+def places(schema: Schema) -> frozenset[int]:
+    """The parts of a schema, by `id`, with lists and embedded resources at or below them."""
+    return _prepared(schema).places
+
+
 class _Prepared(NamedTuple):
     """What is made of a schema once."""
 
