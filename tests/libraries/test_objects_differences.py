@@ -61,15 +61,18 @@ def _read(value: Any) -> Any:
 def kinds_and_objects(draw: st.DrawFn) -> tuple[Object, Object, Object]:
     """A definition, and two objects of its kind.
 
-    Where only the subresource reaches the status, the first has none: of what is dropped, kapilite
-    does not say that it could not be read.
+    Where only the subresource reaches the status, the first has none and none by default: of what
+    is dropped, kapilite does not say that it could not be read, and a default is kept at once.
     """
-    schema = root({"spec": draw(schemas), "status": draw(st.just({"type": "object"}) | schemas)})
+    status = draw(st.just({"type": "object"}) | schemas)
+    more: Object = {"subresources": {"status": {}}} if draw(st.booleans()) else {}
+    if more:
+        status = {name: value for name, value in status.items() if name != "default"}
+    schema = root({"spec": draw(schemas), "status": status})
     sent, old = draw(objects(schema)), draw(objects(schema))
-    has_status = draw(st.booleans())
-    if has_status:
+    if more:
         sent.pop("status", None)
-    return definition(schema, **({"subresources": {"status": {}}} if has_status else {})), sent, old
+    return definition(schema, **more), sent, old
 
 
 @MANY

@@ -12,14 +12,26 @@ _INTEGERS = (0, 1, 2, 3, 5, -1, 10, 2**31 - 1, 2**31, -(2**63), 2**63 - 1, 2**63
 _NUMBERS = (*_INTEGERS, 0.5, 1.0, -0.0, 1e3, 2.5, 1.5, 1e30, -2.5, 2.0**53, 1e-7)
 
 texts = st.sampled_from(_TEXTS)
+_OWNERS: list[Object] = [
+    {"apiVersion": "v1", "kind": "A", "name": "a", "uid": "u", "controller": True},
+    {"apiVersion": "v1", "kind": "Event", "name": "a", "uid": "u"},
+    {"kind": "A", "nothing": 1},
+]
 _METADATA = st.fixed_dictionaries(
     {},
     optional={
-        "name": st.sampled_from(["a", "A/b", "", 1]),
+        "name": st.sampled_from(["a", "A/b", "", 1, ".."]),
+        "generateName": st.sampled_from(["a-", "a%", ""]),
+        "namespace": st.sampled_from(["a", "a.b", ""]),
+        "generation": st.sampled_from([0, 1, -1, 1.5]),
         "labels": st.sampled_from([{"a": "b"}, {"a b": "c"}, {"a": "b c"}, {}, None, {"a": 1}]),
         "annotations": st.sampled_from([{"a": "b c"}, {"a b": "c"}, {}]),
         "creationTimestamp": st.sampled_from([None, "2020-01-02T03:04:05Z", "yesterday"]),
-        "finalizers": st.sampled_from([[], ["a.example/b"], None]),
+        "finalizers": st.sampled_from(
+            [[], ["a.example/b"], None, ["a b"], ["orphan", "foregroundDeletion"]]
+        ),
+        "ownerReferences": st.lists(st.sampled_from(_OWNERS), max_size=2),
+        "managedFields": st.sampled_from([[], [{"manager": "a"}], [{"operation": "Apply"}], {}]),
         "nothing": st.just(1),
     },
 )

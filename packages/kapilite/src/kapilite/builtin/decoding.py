@@ -64,8 +64,8 @@ def read_metadata(value: Any, path: str) -> tuple[Object, list[str]]:
     """The metadata of a resource within an object, and the paths of what was not known."""
     meta = {} if value is None else value
     if not isinstance(meta, dict):
-        raise Undecodable(f"{path}: Invalid value: must be an object")
-    walk = _Walk(f"{path}: Invalid value: ")
+        raise Undecodable("must be an object")
+    walk = _Walk("")
     walk.struct("meta.v1.ObjectMeta", meta, (path,))
     if meta.get("creationTimestamp") is None:
         meta.pop("creationTimestamp", None)

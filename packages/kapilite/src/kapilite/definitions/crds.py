@@ -9,12 +9,11 @@ webhook is refused. Whether it is served, and under which names, `crd_status` de
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from kapilite import problems as problem
 from kapilite.definitions import acceptance, specs
+from kapilite.gotext import urls
 from kapilite.kinds import CUSTOM_VERBS, Column, Kind, Scale
-from kapilite.schemas.formats import is_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -156,8 +155,11 @@ def _approved(text: str | None) -> str | None:
         return None
     if text.startswith("unapproved"):
         return "unapproved"
-    is_url = is_uri(text) and bool(urlsplit(text).scheme and urlsplit(text).netloc)
-    return "approved" if is_url else ""
+    try:
+        url = urls.parse_request(text)
+    except ValueError:
+        return ""
+    return "approved" if url.scheme and url.host else ""
 
 
 def selectable_fields(version: dict[str, Any]) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from kapilite import problems as problem
 from kapilite.definitions.shape import EMBEDDED
-from kapilite.errors import Undecodable
 from kapilite.schemas import embedded, validation
 from kapilite.schemas import schema as fitting
 
@@ -72,8 +71,8 @@ def _in_identity(schema: Schema, value: Any, field: str, root: _Resource) -> Ite
     try:
         embedded.read(root.schema, whole)
         wrong = embedded.problems(root.schema, whole)
-    except Undecodable as error:
-        wrong = [problem.invalid("", "", error.message)]
+    except embedded.Unreadable as error:
+        wrong = [problem.invalid(error.field, "", error.message)]
     if wrong:
         why = "; ".join(one.message for one in wrong)
         yield problem.invalid(field, value, f"must result in valid metadata: {why}")
@@ -87,8 +86,8 @@ def _plain(schema: Schema, value: Any, field: str) -> Iterator[Problem]:
     try:
         embedded.read(schema, copy.deepcopy(value))
         wrong = embedded.problems(schema, value)
-    except Undecodable as error:
-        wrong = [problem.invalid("", value, error.message)]
+    except embedded.Unreadable as error:
+        wrong = [problem.invalid(error.field, value, error.message)]
     if wrong:
         yield from (one._replace(field=_joined(field, one.field)) for one in wrong)
     else:

@@ -67,6 +67,15 @@ def parse_request(text: str) -> Url:
     return _parse(whole, is_request=False)._replace(fragment=_plain(fragment))
 
 
+def is_request_uri(text: str) -> bool:
+    """Whether it is an absolute URI or path; what is behind a `#` is part of it."""
+    try:
+        _parse(text, is_request=True)
+    except ValueError:
+        return False
+    return True
+
+
 def _parse(text: str, *, is_request: bool) -> Url:
     if any(character < " " or character == "\x7f" for character in text):
         raise ValueError("net/url: invalid control character in URL")

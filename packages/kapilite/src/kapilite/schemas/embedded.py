@@ -19,10 +19,18 @@ if TYPE_CHECKING:
     from kapilite.problems import Problem
 
 
+class Unreadable(Undecodable):
+    """A field of a resource within an object is nothing that it can be."""
+
+    def __init__(self, field: str, why: str) -> None:
+        super().__init__(f"{field}: Invalid value: {why}")
+        self.field = field
+
+
 def read(schema: Schema, value: Any) -> list[str]:
     """Decode the metadata of all embedded resources in place; the paths of unknown fields.
 
-    Raises Undecodable where it is nothing that metadata can be.
+    Raises Unreadable where it is nothing that metadata can be.
     """
     unknown: list[str] = []
     _read(schema, value, "", places(schema), unknown)
@@ -43,9 +51,12 @@ def _read(
         at = f"{path}." if path else ""
         for name in ("apiVersion", "kind"):
             if name in value and not isinstance(value[name], str):
-                raise Undecodable(f"{at}{name}: Invalid value: must be a string")
+                raise Unreadable(f"{at}{name}", "must be a string")
         if "metadata" in value:
-            value["metadata"], found = read_metadata(value["metadata"], f"{at}metadata")
+            try:
+                value["metadata"], found = read_metadata(value["metadata"], f"{at}metadata")
+            except Undecodable as error:
+                raise Unreadable(f"{at}metadata", error.message) from None
             unknown.extend(found)
     for key, child, sub in children(schema, value):
         if isinstance(child, dict | list):

@@ -11,7 +11,9 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING
 
-from kapilite.schemas import addresses, regex
+from kapilite.gotext.urls import is_request_uri
+from kapilite.schemas import regex
+from kapilite.schemas.mail import is_mail_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,8 +41,6 @@ def _like(pattern: str) -> Callable[[str], bool]:
     # Not compiled before it is needed: most formats never are.
     return lambda text: re.fullmatch(pattern, text, re.ASCII) is not None
 
-
-is_uri = addresses.is_uri
 
 _C = r"[a-zA-Z0-9\p{S}\p{L}]"
 _LABEL = rf"{_C}(?:[a-zA-Z0-9\p{{S}}\p{{L}}-]{{0,61}}{_C})?"
@@ -193,8 +193,8 @@ _label = re.compile("[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII).fullmatch
 
 _FORMATS: dict[str, Callable[[str], bool]] = {
     "bsonobjectid": _like("[0-9a-fA-F]{24}"),
-    "uri": is_uri,
-    "email": addresses.is_mail_address,
+    "uri": is_request_uri,
+    "email": is_mail_address,
     "hostname": _hostname,
     "ipv4": lambda text: _is_ip(text, ".", is_sloppy=True),
     "ipv6": lambda text: _is_ip(text, ":"),

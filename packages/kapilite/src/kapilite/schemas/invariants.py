@@ -14,7 +14,6 @@ from kapilite import names
 from kapilite import problems as problem
 from kapilite.schemas import object_meta
 from kapilite.schemas.schema import Schema, bracketed, children
-from kapilite.schemas.structure import check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,19 +121,4 @@ def _resource(value: dict[str, Any], prefix: str) -> Iterator[Problem]:
         elif name == "apiVersion" and text.count("/") > 1:
             yield problem.invalid(field, text, f"unexpected GroupVersion string: {text}")
     if "metadata" in value:
-        yield from _metadata(value["metadata"], f"{prefix}metadata")
-
-
-def _metadata(meta: Any, path: str) -> Iterator[Problem]:
-    wrong = check(object_meta.SCHEMA, meta)
-    yield from (
-        found._replace(field=".".join(filter(None, (path, found.field)))) for found in wrong
-    )
-    if wrong:
-        return
-    for key, text in (meta.get("labels") or {}).items():
-        yield from problem.unfit(f"{path}.labels", key, names.qualified_name(key))
-        yield from problem.unfit(f"{path}.labels", text, names.label_value(text))
-    for key in meta.get("annotations") or {}:
-        lower = key.lower()
-        yield from problem.unfit(f"{path}.annotations", lower, names.qualified_name(lower))
+        yield from object_meta.problems(value["metadata"], f"{prefix}metadata")

@@ -1,70 +1,15 @@
-"""URIs and mail addresses, as Go reads them: so do the formats `uri` and `email`."""
+"""Mail addresses as Go reads them: so does the format `email`."""
 
 from __future__ import annotations
 
 import ipaddress
-import re
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:", re.ASCII)
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_BAD_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
-_USER = re.compile(r"[A-Za-z0-9._:~!$&'()*+,;=%@-]*", re.ASCII)
-_HOST = re.compile(
-    r"(?:[A-Za-z0-9._~!$&'()*+,;=:\[\]<>\"-]|[^\x00-\x7f]|%(?:[89A-Fa-f][0-9A-Fa-f]|25))*"
-)
-_PORT = re.compile("(?::[0-9]*)?")
-
-
-def is_uri(text: str) -> bool:
-    """An absolute URI or path, as in an HTTP request."""
-    if not text or _CONTROL.search(text):
-        return False
-    if text == "*":
-        return True
-    scheme = _SCHEME.match(text)
-    rest = (text[scheme.end() :] if scheme else text).split("?", 1)[0]
-    if not rest.startswith("/"):
-        return scheme is not None
-    if scheme and rest.startswith("//"):
-        authority, slash, path = rest[2:].partition("/")
-        if not _is_authority(scheme[0].lower(), authority):
-            return False
-        rest = slash + path
-    return _BAD_ESCAPE.search(rest) is None
-
-
-def _is_authority(scheme: str, text: str) -> bool:
-    user, at, host = text.rpartition("@")
-    if at and (not _USER.fullmatch(user) or _BAD_ESCAPE.search(user)):
-        return False
-    if host.startswith("["):
-        return _is_literal(host)
-    if "[" in host:
-        return False
-    colon = host.find(":") if scheme in ("http:", "https:") else host.rfind(":")
-    if colon >= 0 and not _PORT.fullmatch(host[colon:]):
-        return False
-    return _HOST.fullmatch(host) is not None
-
-
-def _is_literal(host: str) -> bool:
-    address, bracket, port = host[1:].rpartition("]")
-    if not bracket or not _PORT.fullmatch(port):
-        return False
-    address, _, zone = address.partition("%25")
-    try:
-        ipaddress.IPv6Address(address)
-    except ValueError:
-        return False
-    return "%" not in address and not _BAD_ESCAPE.search(zone)
+_SPECIALS = frozenset('()<>[]:;@\\,"')
 
 
 def is_mail_address(text: str) -> bool:
     """One address, with or without a name before it or a comment after it."""
     return _Mail(text).is_address()
-
-
-_SPECIALS = frozenset('()<>[]:;@\\,"')
 
 
 def _is_visible(character: str) -> bool:
