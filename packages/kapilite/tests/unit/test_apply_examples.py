@@ -74,6 +74,13 @@ def data_of(*names: str) -> Object:
     return {"f:data": {f"f:{name}": {} for name in names}}
 
 
+def test_what_was_a_map_can_be_applied_as_a_list() -> None:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    live = apply(None, {**config(), "tree": {"a": {"x": 1, "y": 2}}}, schema=schema)
+    after = apply(live, {**config(), "tree": {"a": [{"x": 1}]}}, schema=schema)
+    assert after["tree"] == {"a": [{"x": 1}]}
+
+
 def test_one_conflict_is_refused_in_the_words_of_kubernetes() -> None:
     live = put(None, config({"a": "1"}), "kubectl-client-side-apply")
     with pytest.raises(ApiError) as refused:

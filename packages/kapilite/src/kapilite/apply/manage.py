@@ -234,6 +234,8 @@ class _Write(NamedTuple):
             owned |= other.fields
         gone = trees.named(self.kind, last) - trees.named(self.kind, owned)
         if gone:
+            # What was a map, and now is a list, has none of the fields that it had.
+            gone &= trees.named(self.kind, trees.fields(self.kind, merged))
             # No manager owns an empty list; still it is applied, and so is all that leads to it.
             gone -= trees.named(self.kind, trees.compare(self.kind, {}, sent).added)
         result: Object = remove(self.kind, merged, gone)
