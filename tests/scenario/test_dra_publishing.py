@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import copy
+import functools
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -14,83 +14,27 @@ import pytest
 from laneway.api import CoreNode
 from laneway.controllers import dra
 from laneway.controllers.dra import Slices
-from laneway.controllers.metrics import AgentMetrics
-from laneway.core.device_plugin.offer import Form, Offer, Owner
+from laneway.core.device_plugin.offer import Owner
 from laneway.core.inventory import Inventory
-from laneway.core.pci import PciAddress
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError
-from laneway.kube.informer import Informer
 from laneway.kube.resource import Resource, served
 from laneway.kube.slices import SLICES, ResourceSlice
+from support.publishing import NODE, devices, offer, publishing, until
 
-NODE = "node1"
 Start = Callable[..., AbstractAsyncContextManager[Slices]]
-
-
-def offer(slot: int, group: int) -> Offer:
-    address = PciAddress(0, 8, slot, 0)
-    return Offer(
-        resource="nvidia.com/GA107GL_A2",
-        id=str(address),
-        form=Form.PCI,
-        kind="PCIDevice",
-        name=f"node1-00000{slot}",
-        address=address,
-        card=address,
-        group=group,
-        numa_node=0,
-    )
 
 
 @pytest.fixture
 def start(cluster: Any) -> Start:
     """Publish for a node until the end of the block."""
-
-    @contextlib.asynccontextmanager
-    async def publishing(*, publish: bool = True, client: Client | None = None) -> Any:
-        metrics = AgentMetrics(cluster.families, NODE)
-        nodes = Informer(cluster.client, served(CoreNode))
-        follower = asyncio.create_task(nodes.run())
-        await nodes.synced.wait()
-        found = Slices(NODE, client or cluster.client, nodes, metrics, publish=publish)
-        task = asyncio.create_task(found.run())
-        yield found
-        for one in (task, follower):
-            one.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await one
-
-    return publishing
+    return functools.partial(publishing, cluster)
 
 
 @pytest.fixture(autouse=True)
 def _served(cluster: Any) -> None:
     if cluster.server is None:
         pytest.skip("the real server of this tier is older than ResourceSlices")
-
-
-async def slices(cluster: Any) -> list[ResourceSlice]:
-    pages = [page async for page in cluster.client.list(SLICES)]
-    return [SLICES.decode(item) for page in pages for item in page.items]
-
-
-async def until(cluster: Any, holds: Callable[[list[ResourceSlice]], bool]) -> list[ResourceSlice]:
-    """Wait until the slices are as a test expects."""
-    async with asyncio.timeout(60):
-        while True:
-            page = [page async for page in cluster.client.list(SLICES)][-1]
-            found = await slices(cluster)
-            if holds(found):
-                return found
-            async for _event in cluster.client.watch(
-                SLICES, resource_version=page.resource_version, server_seconds=5
-            ):
-                break
-
-
-def devices(found: list[ResourceSlice]) -> dict[str, Any]:
-    return {one["name"]: one for it in found for one in it.spec.get("devices") or ()}
 
 
 async def test_devices_come_and_go_with_the_offers(cluster: Any, start: Start) -> None:
@@ -117,19 +61,6 @@ async def test_devices_come_and_go_with_the_offers(cluster: Any, start: Start) -
         publisher.offered([offer(2, 8)], Inventory(), {})
         found = await until(cluster, lambda found: len(devices(found)) == 1)
         await until(cluster, lambda found: len(found) == 1)
-
-
-async def test_what_is_right_is_not_written_again(cluster: Any, start: Start) -> None:
-    offers = [offer(0, 7), offer(1, 7)]
-    async with start() as publisher:
-        publisher.offered(offers, Inventory(), {})
-        before = await until(cluster, lambda found: len(found) == 2)
-    async with start() as publisher:
-        publisher.offered(offers, Inventory(), {})
-        publisher.offered(list(reversed(offers)), Inventory(), {})
-        await publisher._informer.synced.wait()
-        await publisher._queue.join()
-    assert await slices(cluster) == before
 
 
 async def test_a_deleted_slice_comes_back(cluster: Any, start: Start) -> None:
@@ -213,7 +144,7 @@ async def test_a_server_that_drops_counters_gets_nothing_that_needs_them(
         publisher.offered(offers, Inventory(), owners)
         found = await until(cluster, lambda found: len(found) == 1)
         assert sorted(devices(found)) == ["pci-0000-08-00-0", "pci-0000-08-02-0"]
-        await publisher._queue.join()
+        await publisher.queue.join()
         assert found[0].spec["pool"]["generation"] == 1, "the trial wrote nothing"
     assert [one.message for one in caplog.records if "DRAPartitionableDevices" in one.message]
 

@@ -82,7 +82,7 @@ class Slices:
         self._own = f"spec.driver={DRIVER},spec.nodeName={node}"
         self._informer = Informer(client, SLICES, field_selector=self._own)
         self._claimed = Claimed(node, client)
-        self._queue: WorkQueue[str] = WorkQueue()
+        self.queue: WorkQueue[str] = WorkQueue()
         self._written = Written()
         self._sent = 0
         """Slices of the pool as it was written last."""
@@ -108,7 +108,7 @@ class Slices:
         seen = _Seen(tuple(offers), tuple(given_up), inventory, owners)
         if self._seen is None or inventory is not self._seen.inventory or seen != self._seen:
             self._seen = seen
-            self._queue.add(self._node)
+            self.queue.add(self._node)
 
     @property
     def known(self) -> asyncio.Event:
@@ -139,9 +139,9 @@ class Slices:
             await self._informer.synced.wait()
             await self._claimed.known.wait()
             self._informer.subscribe(self._changed)
-            self._claimed.subscribe(lambda: self._queue.add(self._node))
-            self._queue.add(self._node)
-            tasks.create_task(run_workers(self._queue, self._reconcile))
+            self._claimed.subscribe(lambda: self.queue.add(self._node))
+            self.queue.add(self._node)
+            tasks.create_task(run_workers(self.queue, self._reconcile))
 
     async def _served(self) -> None:
         """Wait until the server has the API."""
@@ -185,7 +185,7 @@ class Slices:
         if before is not None and after is None:
             self._written.forget(before.metadata.name)
             self._deleted.discard(before.metadata.uid)
-        self._queue.add(self._node)
+        self.queue.add(self._node)
 
     async def _reconcile(self, _: str) -> Retry | None:
         stored = {
