@@ -9,6 +9,8 @@ next to it:
 
     objects.yaml.xz  all objects as the API server gave them, and all CRDs
     data.tar.xz      the data directory, without its keys and tokens, which a start makes again
+
+The newest one that is recorded, and in git's history, is also the version from which tests upgrade.
 """
 
 from __future__ import annotations

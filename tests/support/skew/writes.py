@@ -98,7 +98,7 @@ class Writes:
                         version = obj["metadata"]["resourceVersion"]
                         if event.type != "BOOKMARK":
                             self.seen.append(Write(event.type, resource.plural, obj))
-            except GoneError:  # a real server begins anew with a kind whose definition changes
+            except GoneError:  # as on a real server when the definition of a kind changes
                 version = await self._version(resource)
 
     async def _version(self, resource: Resource[_Any]) -> str:
