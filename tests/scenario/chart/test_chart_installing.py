@@ -6,6 +6,7 @@ No kubelet runs the pods here, so nothing waits for them.
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import re
 import shutil
@@ -137,12 +138,14 @@ def test_it_is_installed_upgraded_and_removed(
 
 @pytest.mark.slow
 @pytest.mark.realapi
+@pytest.mark.parametrize("method", ["ssa", "csa"], ids=["Helm 4", "Helm 3"])
 def test_a_rollback_leaves_the_authority_that_the_manager_wrote_last(
-    release: Helm, api: Administrator, chart: Path, tmp_path: Path
+    release: Helm, api: Administrator, chart: Path, tmp_path: Path, method: str
 ) -> None:
     """The manager changes it every two months; a revision may be older."""
     before, now = (authority(tmp_path / name) for name in ("before", "now"))
     release.install(chart, {})
+    applied_by(api, method)
     trust(api, before)
     release.upgrade(chart, {"agent": {"dra": True}})
     assert trusted(api) == {before}
@@ -154,6 +157,20 @@ def test_a_rollback_leaves_the_authority_that_the_manager_wrote_last(
 
     assert "--dra" in _arguments(api.call(AGENT))
     assert trusted(api) == {now}
+
+
+def applied_by(api: Administrator, method: str) -> None:
+    """Mark a release as one that the API server has applied, or else Helm itself, as Helm 3 does.
+
+    Helm goes on with each as it began.
+    """
+    path = f"/api/v1/namespaces/{NAMESPACE}/secrets/sh.helm.release.v1.laneway.v1"
+    stored = base64.b64decode(api.call(path)["data"]["release"])
+    revision = json.loads(gzip.decompress(base64.b64decode(stored)))
+    revision["apply_method"] = method
+    stored = base64.b64encode(gzip.compress(json.dumps(revision).encode()))
+    body = {"data": {"release": base64.b64encode(stored).decode()}}
+    assert api.call(path, "PATCH", body, "application/merge-patch+json")
 
 
 def authority(folder: Path) -> str:

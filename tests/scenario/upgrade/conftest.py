@@ -41,8 +41,9 @@ async def kubeconfig(tmp_path: Path) -> AsyncIterator[str]:
     if REAL:
         async with Client(load(os.environ["KUBECONFIG"])) as client:
             await install_crds(client)
-        async with given(tmp_path) as (path, _):
-            yield path
+            async with given(tmp_path) as (path, _):
+                yield path
+            await install_crds(client)  # for other tests: an old manager may have written its own
         return
     server = Embedded(tmp_path / "server")
     try:
