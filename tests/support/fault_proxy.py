@@ -42,6 +42,10 @@ class Asked:
     query: dict[str, str]
     status: int = 0
     """What the server answered; 0: it has not been asked, or has not answered yet."""
+    not_before: float = 0.0
+    """When the client may ask the same again by the server's word, in the event loop's time."""
+    at: float = field(default_factory=lambda: asyncio.get_running_loop().time())
+    """When it was asked."""
     answered: bool = True
     """Whether the client got the answer."""
 
@@ -53,6 +57,13 @@ class Asked:
     def write(self) -> tuple[str, str, str, str, str, bytes]:
         """What it writes; two that are the same write something twice."""
         return *self.where, self.body
+
+    @property
+    def what(self) -> tuple[str, ...]:
+        """What is asked, whenever that is. Each object that is made is another."""
+        which = self.query.get("labelSelector", "") + self.query.get("fieldSelector", "")
+        made = self.json["metadata"]["name"] if self.verb == "create" else ""
+        return *self.where, which, made
 
     @property
     def where(self) -> tuple[str, str, str, str, str]:
@@ -96,6 +107,9 @@ class FaultProxy:
         are asked for."""
         self.swallows = False
         """Whether no request comes through any more, as when packets are dropped."""
+        self.passes = asyncio.Event()
+        """While it is not set, requests wait, as in the queue of a server with too much to do."""
+        self.passes.set()
         self._config = config
         self._under_way: set[Asked] = set()
         self._open: set[asyncio.Transport] = set()
@@ -187,6 +201,16 @@ class FaultProxy:
                 found.append(one)
         return found
 
+    def too_early(self) -> list[Asked]:
+        """Requests that the server had put off until later."""
+        not_before: dict[tuple[str, ...], float] = {}
+        found = []
+        for one in self.asked:
+            if one.at < not_before.get(one.what, 0.0):
+                found.append(one)
+            not_before[one.what] = one.not_before
+        return found
+
     async def until(self, holds: Callable[[], bool]) -> None:
         """Wait until what has been asked is as a test expects."""
         async with asyncio.timeout(SECONDS):
@@ -208,6 +232,7 @@ class FaultProxy:
             if self.swallows:
                 self._stuck.add(transport)
             await self._unless_stuck(transport, asked)
+            await self.passes.wait()
             return await self._pass(request, asked, transport)
         except (aiohttp.ClientError, OSError):
             transport.abort()
@@ -229,6 +254,8 @@ class FaultProxy:
             request.method, self._url(request), data=asked.body, headers=_kept(request.headers)
         ) as answer:
             asked.status = answer.status
+            if after := answer.headers.get("Retry-After"):
+                asked.not_before = asyncio.get_running_loop().time() + float(after)
             if fault is not None:
                 await answer.read()
                 asked.answered = False

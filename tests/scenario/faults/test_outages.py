@@ -7,17 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.fault_proxy import Asked
-
 MOST_IN_TWO_MINUTES = 12
 """The back-off of informers and work queues: it begins below a second and doubles."""
-
-
-def _request(asked: Asked) -> tuple[str, ...]:
-    """What is asked, whenever it is; each event is a request of its own."""
-    which = asked.query.get("labelSelector", "") + asked.query.get("fieldSelector", "")
-    what = asked.json["metadata"]["name"] if asked.verb == "create" else ""
-    return *asked.where, which, what
 
 
 @pytest.mark.parametrize("role", ["agent", "manager"])
@@ -29,7 +20,7 @@ async def test_an_outage_is_waited_out_with_few_requests(site: Any, role: str) -
     before = len(line.asked)
     await site.time.passes(120)
 
-    asked = Counter(_request(one) for one in line.asked[before:] if one.resource != "leases")
+    asked = Counter(one.what for one in line.asked[before:] if one.resource != "leases")
     assert len(asked) > 5
     assert max(asked.values()) <= MOST_IN_TWO_MINUTES, asked.most_common(5)
     assert asked.total() <= 150
@@ -49,7 +40,7 @@ async def test_a_server_that_says_when_to_come_back_is_not_asked_before(
     await site.time.passes(20)  # Until everything has been asked once.
     before = len(line.asked)
     await site.time.passes(200)
-    assert [_request(one) for one in line.asked[before:]] == []
+    assert [one.what for one in line.asked[before:]] == []
 
     line.heal()
     await site.time.passes(60)
