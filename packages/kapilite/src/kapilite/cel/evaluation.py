@@ -14,10 +14,12 @@ from kapilite.cel.program import CALL_LIMIT, Budget, CostExceeded, Program
 from kapilite.cel.rules import RULES, Rule, prepared
 from kapilite.cel.typed import Schema, value_of
 from kapilite.cel.values import CelError, Optional
-from kapilite.schemas.comparing import same
+from kapilite.schemas.ratcheting import is_unchanged, previous
 from kapilite.schemas.schema import bracketed, old_members
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from kapilite.problems import Problem
 
 OBJECT_LIMIT = 2_000_000
@@ -73,15 +75,50 @@ def plan(schema: Schema, *, is_root: bool, spine: Schema | None = None) -> Plan 
 def problems(made: Plan, value: Any, old: Any) -> list[Problem]:
     """Every rule that the value breaks; `old` is what it replaces, None where it is new."""
     evaluation = _Evaluation()
-    evaluation.walk(made, value, old, "", None)
+    start = _Kept(None if old is None else _Place(made.schema, value, old), None)
+    evaluation.walk(made, value, old, "", start)
     return evaluation.found
 
 
 class _Place(NamedTuple):
-    """A value and what it was before."""
+    """A value that can be followed to what it was before."""
 
+    schema: Schema
     value: Any
     old: Any
+
+
+class _Kept(NamedTuple):
+    """What tells whether an update leaves something alone."""
+
+    here: _Place | None
+    above: _Place | None
+    """The nearest place above that can be followed."""
+
+    def __bool__(self) -> bool:
+        place = self.here or self.above
+        return place is not None and is_unchanged(*place)
+
+    def members(self) -> Callable[[str | int], _Kept]:
+        place = self.here
+        if place is None:
+            return lambda _: self
+        before = previous(*place)
+
+        def member(key: str | int) -> _Kept:
+            if self.above is None and key in ("apiVersion", "kind"):
+                return _Kept(None, None)
+            found = key in before and before[key] is not None
+            sub = _schema_of(place.schema, key)
+            return _Kept(_Place(sub, place.value[key], before[key]) if found else None, place)
+
+        return member
+
+
+def _schema_of(schema: Schema, key: str | int) -> Schema:
+    if isinstance(key, int):
+        return schema.get("items") or {}
+    return (schema.get("properties") or {}).get(key) or schema.get("additionalProperties") or {}
 
 
 class _Evaluation:
@@ -91,32 +128,33 @@ class _Evaluation:
         self.found: list[Problem] = []
         self._left = OBJECT_LIMIT
 
-    def walk(self, made: Plan, value: Any, old: Any, path: str, above: _Place | None) -> bool:
+    def walk(self, made: Plan, value: Any, old: Any, path: str, kept: _Kept) -> bool:
         """Hold a value and what is below it against the rules; False ends it all."""
         if value is None:
             return True
-        if made.rules and not self._rules(made, value, old, path, above):
+        if made.rules and not self._rules(made, value, old, path, kept):
             return False
         for sub in made.all_of:
-            if not self.walk(sub, value, old, path, above):
+            if not self.walk(sub, value, old, path, kept._replace(here=None)):
                 return False
-        here = above if old is None else _Place(value, old)
         before = old_members(made.schema, value, old)
+        below = kept.members()
         if isinstance(value, dict):
             for name, child in value.items():
                 sub_plan = made.properties.get(name) or made.extra
+                where = bracketed(path, made.schema, name)
                 if sub_plan is not None and not self.walk(
-                    sub_plan, child, before.get(name), bracketed(path, made.schema, name), here
+                    sub_plan, child, before.get(name), where, below(name)
                 ):
                     return False
         elif isinstance(value, list) and made.items is not None:
             for index, child in enumerate(value):
                 where = bracketed(path, made.schema, index)
-                if not self.walk(made.items, child, before.get(index), where, here):
+                if not self.walk(made.items, child, before.get(index), where, below(index)):
                     return False
         return True
 
-    def _rules(self, made: Plan, value: Any, old: Any, path: str, above: _Place | None) -> bool:
+    def _rules(self, made: Plan, value: Any, old: Any, path: str, kept: _Kept) -> bool:
         kind = "object" if made.is_root else made.schema.get("type", "")
         variables = {"self": value_of(made.schema, value, is_root=made.is_root)}
         before: Any = None
@@ -131,13 +169,12 @@ class _Evaluation:
             try:
                 holds = self._run(rule.program, variables) is True
             except CelError as error:
-                if rule.program.uses_old or not _is_kept(value, old, above):
-                    self.found.append(problem.invalid(path, kind, _failed(rule, str(error))))
+                self.found.append(problem.invalid(path, kind, _failed(rule, str(error))))
                 continue
             except CostExceeded as error:
                 self.found.append(problem.invalid(path, kind, _stopped(rule, str(error))))
                 return False
-            if not holds and (rule.program.uses_old or not _is_kept(value, old, above)):
+            if not holds and (rule.program.uses_old or not kept):
                 shown = problem.OMITTED if kind in ("object", "array") else value
                 self.found.append(self._broken(rule, variables, shown, path))
         return True
@@ -173,13 +210,6 @@ class _Evaluation:
             return ""
         text = text.strip() if isinstance(text, str) else ""
         return "" if "\n" in text or len(text.encode()) > MESSAGE_LIMIT else text
-
-
-def _is_kept(value: Any, old: Any, above: _Place | None) -> bool:
-    """Whether the value, or what it is an uncorrelated part of, is as it was before."""
-    if old is not None:
-        return same(value, old)
-    return above is not None and same(above.value, above.old)
 
 
 def _failed(rule: Rule, why: str) -> str:
