@@ -212,7 +212,7 @@ prepare_current() { prepare_libraries; }
 
 run_current() {
   started "$cache/extension-apiserver/bin" &&
-    on_server "$scratch/server/kubeconfig" "not whole_kubernetes"
+    on_server "$scratch/server/kubeconfig" "not whole_kubernetes" with_machines
 }
 
 # ---- vcenter: what talks to vSphere, each test with a simulated vCenter of its own ----
