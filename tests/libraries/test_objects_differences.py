@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kapilite.gotext.numbers import reread
 from kapilite.kinds import Kind
-from server_support.made_definitions import FORMATS, Object, definition, root, schemas
+from server_support.made_definitions import FORMATS, Object, definition, root, schemas, values
 from server_support.made_objects import objects
 from server_support.writes import DEFINITIONS, Judged, kept, kinds_of, written
 
@@ -57,6 +58,14 @@ def _read(value: Any) -> Any:
     return float(value) if is_large else reread(value)
 
 
+at_the_root = st.sampled_from(
+    [
+        *({}, {}, {}, {"required": ["spec"]}, {"maxProperties": 4}, {"minProperties": 5}),
+        *({"not": {"required": ["spec"]}}, {"anyOf": [{"required": ["a"]}, {"maxProperties": 4}]}),
+    ]
+)
+
+
 @st.composite
 def kinds_and_objects(draw: st.DrawFn) -> tuple[Object, Object, Object]:
     """A definition, and two objects of its kind.
@@ -64,11 +73,11 @@ def kinds_and_objects(draw: st.DrawFn) -> tuple[Object, Object, Object]:
     Where only the subresource reaches the status, the first has none and none by default: of what
     is dropped, kapilite does not say that it could not be read, and a default is kept at once.
     """
-    status = draw(st.just({"type": "object"}) | schemas)
+    status: Object = draw(st.just({"type": "object"}) | schemas)
     more: Object = {"subresources": {"status": {}}} if draw(st.booleans()) else {}
     if more:
         status = {name: value for name, value in status.items() if name != "default"}
-    schema = root({"spec": draw(schemas), "status": status})
+    schema = root({"spec": draw(schemas), "status": status}, **draw(at_the_root))
     sent, old = draw(objects(schema)), draw(objects(schema))
     if more:
         sent.pop("status", None)
@@ -98,6 +107,30 @@ def test_changes(checker: Any, made: tuple[Object, Object, Object], *, is_same: 
     before = kept(kind, old)
     assume(before is not None)
     assert ours(kind, sent, before) == theirs(checker, sent, old)
+
+
+_OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+SCALED = definition(
+    root({"spec": _OPEN, "status": _OPEN}),
+    subresources={
+        "scale": {
+            "specReplicasPath": ".spec.n",
+            "statusReplicasPath": ".status.a.n",
+            "labelSelectorPath": ".status.s",
+        }
+    },
+)
+_parts = st.dictionaries(st.sampled_from(["n", "a", "s"]), values | st.builds(dict, n=values))
+
+
+@MANY
+@given(spec=_parts, status=_parts)
+def test_scales(checker: Any, spec: Object, status: Object) -> None:
+    kind = defined(checker, SCALED)
+    assert kind is not None
+    made = {"apiVersion": "example.com/v1", "kind": "A", "metadata": {"name": "a"}}
+    sent = msgspec.json.decode(msgspec.json.encode({**made, "spec": spec, "status": status}))
+    assert ours(kind, sent) == theirs(checker, sent)
 
 
 SAMPLES = (

@@ -70,9 +70,9 @@ def _in_identity(schema: Schema, value: Any, field: str, root: _Resource) -> Ite
     whole = root.around(copy.deepcopy(value))
     try:
         embedded.read(root.schema, whole)
-        wrong = embedded.problems(root.schema, whole)
+        wrong = embedded.wrong(root.schema, whole)
     except embedded.Unreadable as error:
-        wrong = [problem.invalid(error.field, "", error.message)]
+        wrong = [error.problem]
     if wrong:
         why = "; ".join(one.message for one in wrong)
         yield problem.invalid(field, value, f"must result in valid metadata: {why}")
@@ -85,9 +85,9 @@ def _plain(schema: Schema, value: Any, field: str) -> Iterator[Problem]:
         yield problem.invalid(field, value, "must not have unknown fields")
     try:
         embedded.read(schema, copy.deepcopy(value))
-        wrong = embedded.problems(schema, value)
+        wrong = embedded.wrong(schema, value)
     except embedded.Unreadable as error:
-        wrong = [problem.invalid(error.field, value, error.message)]
+        wrong = [error.problem]
     if wrong:
         yield from (one._replace(field=_joined(field, one.field)) for one in wrong)
     else:

@@ -276,7 +276,10 @@ def _selectable(part: _Part, versions: list[Object]) -> Iterator[Problem]:
         if text.startswith(".metadata.") or text == ".metadata":
             yield problem.invalid(where, text, "must not point to fields in metadata")
         if found.get("type") not in _SELECTABLE_TYPES:
-            why = "must point to a field of type string, boolean or integer"
+            why = (
+                "must point to a field of type string, boolean or integer. Enum string fields and "
+                "strings with formats are allowed."
+            )
             yield problem.invalid(where, text, why)
         if text in seen:
             yield problem.duplicate(where, text)
@@ -293,6 +296,8 @@ def _at(schema: Object, path: str) -> Object:
     if first or not fields:
         raise ValueError(f"expected [ or . but got: {first}")
     for name in fields:
+        if not name and name is fields[-1]:
+            raise ValueError("unexpected end of JSON path")
         properties, extra = schema.get("properties"), schema.get("additionalProperties")
         if properties and name in properties:
             schema = properties[name]

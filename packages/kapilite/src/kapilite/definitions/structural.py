@@ -42,6 +42,12 @@ _NOT_AT_A_ROOT_WITH_STATUS = (
     "x-kubernetes-map-type",
 )
 """What would be lost when the status is judged by its own part of the schema."""
+_AT_A_ROOT_WITH_STATUS = (
+    "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength "
+    "MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties "
+    "ExternalDocs Example XPreserveUnknownFields XValidations]"
+)
+"""As Kubernetes names the others."""
 _SWITCHES = ("nullable", "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string")
 
 
@@ -78,8 +84,8 @@ def _with_status(schema: Schema, path: str) -> Iterator[Problem]:
         yield problem.invalid(f"{path}.type", kind, why)
     elif early or any(_is_set(schema, name) for name in _NOT_AT_A_ROOT_WITH_STATUS):
         why = (
-            "only fields that say what the object and its fields are are allowed at the root of "
-            "the schema if the status subresource is enabled"
+            f"only {_AT_A_ROOT_WITH_STATUS} fields are allowed at the root of the schema if the "
+            "status subresource is enabled"
         )
         yield problem.invalid(path, "", why)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from kapilite import problems as problem
 from kapilite.builtin.decoding import read_metadata
 from kapilite.errors import Undecodable
 from kapilite.schemas.invariants import invariants
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 class Unreadable(Undecodable):
     """A field of a resource within an object is nothing that it can be."""
 
-    def __init__(self, field: str, why: str) -> None:
-        super().__init__(f"{field}: Invalid value: {why}")
-        self.field = field
+    def __init__(self, field: str, value: Any, why: str) -> None:
+        self.problem = problem.invalid(field, value, why)
+        super().__init__(f"{field}: {self.problem.message}")
 
 
 def read(schema: Schema, value: Any) -> list[str]:
@@ -37,7 +38,7 @@ def read(schema: Schema, value: Any) -> list[str]:
     return unknown
 
 
-def problems(schema: Schema, value: Any) -> list[Problem]:
+def wrong(schema: Schema, value: Any) -> list[Problem]:
     """What is wrong with embedded resources that have been read."""
     return invariants(schema, value, value, ABSENT, places(schema))
 
@@ -51,12 +52,12 @@ def _read(
         at = f"{path}." if path else ""
         for name in ("apiVersion", "kind"):
             if name in value and not isinstance(value[name], str):
-                raise Unreadable(f"{at}{name}", "must be a string")
+                raise Unreadable(f"{at}{name}", value[name], "must be a string")
         if "metadata" in value:
             try:
                 value["metadata"], found = read_metadata(value["metadata"], f"{at}metadata")
             except Undecodable as error:
-                raise Unreadable(f"{at}metadata", error.message) from None
+                raise Unreadable(f"{at}metadata", value["metadata"], error.message) from None
             unknown.extend(found)
     for key, child, sub in children(schema, value):
         if isinstance(child, dict | list):

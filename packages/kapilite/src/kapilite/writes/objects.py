@@ -19,7 +19,7 @@ from kapilite.definitions import crds
 from kapilite.encodings.bounds import OBJECT_LIMIT, require_bounded
 from kapilite.errors import ApiError, NotFound, Undecodable
 from kapilite.problems import rejected
-from kapilite.schemas import embedded, ratcheting, schema, validation
+from kapilite.schemas import embedded, ratcheting, scales, schema, validation
 from kapilite.storage.events import Key
 
 if TYPE_CHECKING:
@@ -153,7 +153,10 @@ def check(kind: Kind, obj: Object, old: Object | None, registry: Registry) -> No
     found = list(metadata.problems(kind, obj["metadata"], old["metadata"] if old else None))
     if kind.custom and kind.schema is not None:  # others have been decoded by their types
         before = ratcheting.ABSENT if old is None else old
-        found += validation.problems(kind.schema, obj, before)
+        wrong = validation.problems(kind.schema, obj, before)
+        found += [one._replace(field=one.field or "<nil>") for one in wrong]
+        if kind.scale is not None:
+            found += scales.problems(kind.scale, obj)
     if kind.resource == builtin.CRDS:
         found += crds.problems(obj, old, registry.kinds)
     elif not kind.custom:
