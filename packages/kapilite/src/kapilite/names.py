@@ -29,8 +29,8 @@ SUBDOMAIN_TEXT = (
     "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
     r"for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
-_NAME_TEXT = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
+_KEY_TEXT = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
     "with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
     "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
 )
@@ -69,20 +69,34 @@ def segment(text: str) -> list[str]:
 
 def qualified_name(text: str) -> list[str]:
     """A name such as the key of a label, `example.com/slot`."""
+    if text.count("/") > 1:
+        example = " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return [f"a valid label key {_KEY_TEXT}{example}"]
     prefix, slash, name = text.rpartition("/")
-    found = [f"prefix part {SUBDOMAIN_TEXT}"] if slash and subdomain(prefix) else []
-    if not _QUALIFIED.fullmatch(name):
-        found.append(_NAME_TEXT)
-    if len(name) > 63:
-        found.append("name part must be no more than 63 characters")
-    return found
+    found = []
+    if slash and not prefix:
+        found.append("prefix part must be non-empty")
+    elif slash:
+        found += [*_too_many_bytes(prefix, 253), *_not_matching(_SUBDOMAIN, prefix, SUBDOMAIN_TEXT)]
+        found = [f"prefix part {one}" for one in found]
+    parts = ["must be non-empty"] if not name else _too_many_bytes(name, 63)
+    parts += _not_matching(_QUALIFIED, name, _KEY_TEXT)
+    return found + [f"name part {one}" for one in parts]
 
 
 def label_value(text: str) -> list[str]:
     """The value of a label."""
-    found = [_VALUE_TEXT] if text and not _QUALIFIED.fullmatch(text) else []
-    return [*found, *_too_long(text, 63)]
+    found = _not_matching(_QUALIFIED, text, _VALUE_TEXT) if text else []
+    return [*_too_many_bytes(text, 63), *found]
+
+
+def _not_matching(form: re.Pattern[str], text: str, problem: str) -> list[str]:
+    return [] if form.fullmatch(text) else [problem]
 
 
 def _too_long(text: str, limit: int) -> list[str]:
     return [f"must be no more than {limit} characters"] if len(text) > limit else []
+
+
+def _too_many_bytes(text: str, limit: int) -> list[str]:
+    return [f"must be no more than {limit} bytes"] if len(text.encode()) > limit else []

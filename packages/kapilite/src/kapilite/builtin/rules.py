@@ -93,6 +93,8 @@ def selector(field: str, found: Object) -> Iterator[Problem]:
             yield problem.invalid(f"{where}.operator", operator, detail)
         key = term.get("key", "")
         yield from problem.unfit(f"{where}.key", key, names.qualified_name(key))
+        for number, value in enumerate(values):
+            yield from problem.unfit(f"{where}.values[{number}]", value, names.label_value(value))
 
 
 def chooses(found: Object, given: dict[str, str]) -> bool:

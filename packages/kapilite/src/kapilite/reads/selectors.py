@@ -143,7 +143,7 @@ def parse_fields(
     """
     terms = []
     for part in re.findall(r"(?:\\.|[^,\\]|\\$)+", text, re.DOTALL):  # commas, unless escaped
-        match = re.fullmatch(r"((?:\\.|[^=!\\])*)(==|!=|=)(.*)", part, re.DOTALL)
+        match = re.fullmatch(r"(.*?)(==|!=|=)(.*)", part, re.DOTALL)
         if match is None:
             _refuse(f"invalid selector: '{text}'; can't understand '{part}'")
         label, operator, value = match.groups()
