@@ -121,9 +121,13 @@ async def test_a_server_without_the_api_is_reported_once(
 class Forgetful(Client):
     """Requests reach a server that drops what is behind feature gates."""
 
+    forgets = True
+
     async def call(
         self, method: str, path: str, params: Any = None, body: Any = None, *more: Any
     ) -> bytes:
+        if not self.forgets:
+            return await super().call(method, path, params, body, *more)
         body = copy.deepcopy(body)
         spec = (body or {}).get("spec") or {}
         spec.pop("sharedCounters", None)
@@ -147,6 +151,25 @@ async def test_a_server_that_drops_counters_gets_nothing_that_needs_them(
         await publisher.queue.join()
         assert found[0].spec["pool"]["generation"] == 1, "the trial wrote nothing"
     assert [one.message for one in caplog.records if "DRAPartitionableDevices" in one.message]
+
+
+async def test_a_server_that_begins_to_drop_taints_shows_nothing_in_use(
+    cluster: Any, start: Start
+) -> None:
+    """Its gates may be other ones after an upgrade, under an agent that runs on."""
+    forgetful = Forgetful.__new__(Forgetful)
+    forgetful._connection = cluster.client._connection
+    forgetful.forgets = False
+    offers = [offer(0, 7), offer(1, 8), offer(2, 9)]
+    holders = [Owner(namespace="default", pod=name) for name in ("vm-a", "vm-b")]
+    owners = {(one.resource, one.id): owner for one, owner in zip(offers, holders, strict=False)}
+    async with start(client=forgetful) as publisher:
+        publisher.offered(offers, Inventory(), dict(list(owners.items())[:1]))
+        await until(cluster, lambda found: len(devices(found)) == 3)
+        forgetful.forgets = True
+        publisher.offered(offers, Inventory(), owners)
+        found = await until(cluster, lambda found: len(devices(found)) == 1)
+        assert list(devices(found)) == ["pci-0000-08-02-0"]
 
 
 async def test_an_agent_tells_of_a_vgpu_until_it_runs_without_the_flag(

@@ -91,6 +91,8 @@ class Slices:
         self._seen: _Seen | None = None
         self._full: bool | None = None
         """Whether the server keeps counters and taints; None until that matters."""
+        self._doubted: Pool | None = None
+        """What the server did not keep for the first time, and which may be sent once again."""
         self._refused: Pool | None = None
         """What the server did not keep as it was sent, and need not be sent again."""
 
@@ -209,14 +211,21 @@ class Slices:
         for name, spec in change.write:
             kept = await self._write(name, spec, stored.get(name))
             if not slices.alike(kept, spec):
-                log.error(
-                    "the API server stores ResourceSlice %s differently from what was sent: it is "
-                    "not changed until this node's devices change",
-                    name,
-                )
-                self._refused = wanted
-                return None
+                return self._not_kept(name, wanted)
         await self._delete(stored[name] for name in change.delete)
+        return None
+
+    def _not_kept(self, name: str, wanted: Pool) -> Retry | None:
+        """Try again what the server keeps: it may have been replaced by another one."""
+        if self._full and wanted != self._doubted:
+            self._doubted, self._full = wanted, None
+            return Retry(0.0)
+        log.error(
+            "the API server stores ResourceSlice %s differently from what was sent: it is not "
+            "changed until this node's devices change",
+            name,
+        )
+        self._refused = wanted
         return None
 
     async def _pool(self, seen: _Seen) -> Pool:
