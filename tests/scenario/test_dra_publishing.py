@@ -118,33 +118,41 @@ async def test_a_server_without_the_api_is_reported_once(
     assert "does not serve resource.k8s.io/v1" in reported[0]
 
 
-class Forgetful(Client):
+class Forgetful:
     """Requests reach a server that drops what is behind feature gates."""
 
-    forgets = True
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.forgets = True
+        real = Client.call
 
-    async def call(
-        self, method: str, path: str, params: Any = None, body: Any = None, *more: Any
-    ) -> bytes:
-        if not self.forgets:
-            return await super().call(method, path, params, body, *more)
-        body = copy.deepcopy(body)
-        spec = (body or {}).get("spec") or {}
-        spec.pop("sharedCounters", None)
-        for one in spec.get("devices") or ():
-            one.pop("taints", None)
-            one.pop("consumesCounters", None)
-        return await super().call(method, path, params, body, *more)
+        async def call(client: Client, method: str, path: str, *args: Any) -> bytes:
+            if self.forgets and len(args) > 1:
+                params, body, *more = copy.deepcopy(args)
+                args = params, forgotten(body), *more
+            return await real(client, method, path, *args)
+
+        monkeypatch.setattr(Client, "call", call)
+
+
+def forgotten(body: Any) -> Any:
+    spec = (body or {}).get("spec") or {}
+    spec.pop("sharedCounters", None)
+    for one in spec.get("devices") or ():
+        one.pop("taints", None)
+        one.pop("consumesCounters", None)
+    return body
 
 
 async def test_a_server_that_drops_counters_gets_nothing_that_needs_them(
-    cluster: Any, start: Start, caplog: pytest.LogCaptureFixture
+    cluster: Any,
+    start: Start,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    forgetful = Forgetful.__new__(Forgetful)
-    forgetful._connection = cluster.client._connection
+    Forgetful(monkeypatch)
     offers = [offer(0, 7), offer(1, 7), offer(2, 8), offer(3, 9)]
     owners = {(offers[3].resource, offers[3].id): Owner(namespace="default", pod="vm-a")}
-    async with start(client=forgetful) as publisher:
+    async with start() as publisher:
         publisher.offered(offers, Inventory(), owners)
         found = await until(cluster, lambda found: len(found) == 1)
         assert sorted(devices(found)) == ["pci-0000-08-00-0", "pci-0000-08-02-0"]
@@ -154,19 +162,18 @@ async def test_a_server_that_drops_counters_gets_nothing_that_needs_them(
 
 
 async def test_a_server_that_begins_to_drop_taints_shows_nothing_in_use(
-    cluster: Any, start: Start
+    cluster: Any, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its gates may be other ones after an upgrade, under an agent that runs on."""
-    forgetful = Forgetful.__new__(Forgetful)
-    forgetful._connection = cluster.client._connection
-    forgetful.forgets = False
+    server = Forgetful(monkeypatch)
+    server.forgets = False
     offers = [offer(0, 7), offer(1, 8), offer(2, 9)]
     holders = [Owner(namespace="default", pod=name) for name in ("vm-a", "vm-b")]
     owners = {(one.resource, one.id): owner for one, owner in zip(offers, holders, strict=False)}
-    async with start(client=forgetful) as publisher:
+    async with start() as publisher:
         publisher.offered(offers, Inventory(), dict(list(owners.items())[:1]))
         await until(cluster, lambda found: len(devices(found)) == 3)
-        forgetful.forgets = True
+        server.forgets = True
         publisher.offered(offers, Inventory(), owners)
         found = await until(cluster, lambda found: len(devices(found)) == 1)
         assert list(devices(found)) == ["pci-0000-08-02-0"]

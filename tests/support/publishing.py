@@ -33,15 +33,13 @@ def offer(slot: int, group: int) -> Offer:
 
 
 @contextlib.asynccontextmanager
-async def publishing(
-    cluster: Any, *, publish: bool = True, client: Client | None = None
-) -> AsyncIterator[Slices]:
+async def publishing(cluster: Any, *, publish: bool = True) -> AsyncIterator[Slices]:
     """Publish for a node until the end of the block, which is as if it was killed."""
     metrics = AgentMetrics(cluster.families, NODE)
     nodes = Informer(cluster.client, served(CoreNode))
     follower = asyncio.create_task(nodes.run())
     await nodes.synced.wait()
-    found = Slices(NODE, client or cluster.client, nodes, metrics, publish=publish)
+    found = Slices(NODE, cluster.client, nodes, metrics, publish=publish)
     task = asyncio.create_task(found.run())
     try:
         yield found
