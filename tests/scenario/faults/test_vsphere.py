@@ -1,0 +1,71 @@
+"""A manager makes one VM at a vCenter for each machine, whatever happens to its line to the API."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from laneway.kube.client import Client
+from laneway.roles.install import install_crds
+from laneway.simcluster.clusterapi.install import install
+from support.api_server import contents
+from support.fast_time import FastTime
+from support.fault_proxy import FaultProxy
+from support.line_faults import ALL, LineFault, check_writes
+from support.memory_vcenter import MemoryVCenter, connect
+from support.vsphere_works import Works, working
+
+T4 = {"vendorId": 0x10DE, "deviceId": 0x1EB8}
+
+
+@pytest.fixture(scope="session")
+def stocked() -> bytes:
+    """What an API server with all kinds holds, to begin with."""
+
+    async def fill(client: Client) -> None:
+        await install_crds(client)
+        await install(client)
+
+    return contents(fill)
+
+
+@pytest.fixture
+def vcenter() -> Iterator[MemoryVCenter]:
+    with MemoryVCenter() as vcenter:
+        yield vcenter
+
+
+@pytest.fixture
+async def line(works: Works) -> AsyncIterator[FaultProxy]:
+    """That of a manager that is yet to lead."""
+    async with FaultProxy(works.config).running() as line:
+        works.config = line.config
+        yield line
+        await works.kill()
+
+
+@pytest.fixture
+async def works(stocked: bytes, tmp_path: Path) -> AsyncIterator[Works]:
+    async with working(stocked, tmp_path, connect) as works:
+        yield works
+
+
+@pytest.mark.parametrize("fault", ALL, ids=lambda fault: fault.__name__)
+async def test_a_machine_becomes_one_vm(
+    works: Any, vcenter: MemoryVCenter, line: FaultProxy, fault: LineFault
+) -> None:
+    await works.cluster(vcenter)
+    await works.lead()
+    await works.machine("first", T4)
+    await works.until_ready("first")
+
+    await fault(line, lambda: works.machine("one", T4), FastTime(lambda: line.busy))
+
+    await works.until_ready("one")
+    done = Counter(task["method"] for task in vcenter.tasks())
+    assert {done["CloneVM_Task"], done["PowerOnVM_Task"]} == {2}
+    check_writes(line)
