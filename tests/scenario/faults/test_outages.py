@@ -15,10 +15,11 @@ MOST_IN_TWO_MINUTES = 12
 async def test_an_outage_is_waited_out_with_few_requests(site: Any, role: str) -> None:
     line = getattr(site, role)
     line.refuse(503)
-    line.cut()
-    await site.change()
     before = len(line.asked)
-    await site.time.passes(120)
+    await site.change()
+    await site.time.passes(10)
+    line.cut()
+    await site.time.passes(110)
 
     asked = Counter(one.what for one in line.asked[before:] if one.resource != "leases")
     assert len(asked) > 5
@@ -35,9 +36,10 @@ async def test_a_server_that_says_when_to_come_back_is_not_asked_before(
 ) -> None:
     line = getattr(site, role)
     line.refuse(429, Retry_After="250", X_Kubernetes_PF_PriorityLevel_UID="1")
-    line.cut()
     await site.change()
-    await site.time.passes(20)  # Until everything has been asked once.
+    await site.time.passes(10)  # Until everything has been written that there is to write,
+    line.cut()
+    await site.time.passes(10)  # and until everything has been asked once.
     before = len(line.asked)
     await site.time.passes(200)
     assert [one.what for one in line.asked[before:]] == []
