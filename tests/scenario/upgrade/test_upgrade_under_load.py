@@ -7,15 +7,15 @@ do. No allowed request is refused in between, and no device is touched that no u
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 
 import pytest
 
 from laneway.core.keys import ANNOTATION_ALLOCATION
 from laneway.sim.changes import Change
-from support.accounts import MANAGER, WEBHOOK
+from support.accounts import AGENT, WEBHOOK
 from support.chart import render
-from support.skew.cluster import Cluster
+from support.skew.cluster import Cluster, Part
 from support.skew.trees import Tree
 from support.skew.users import Users
 from support.skew.writes import CONFIGURATIONS, Json, undone
@@ -40,6 +40,7 @@ def entries(tree: Tree) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.realapi
+@pytest.mark.timeout(400)
 async def test_helm_upgrades_and_rolls_back_while_users_work(
     mixed: Cluster, old: Tree, new: Tree
 ) -> None:
@@ -56,40 +57,42 @@ async def test_helm_upgrades_and_rolls_back_while_users_work(
         await world.running("standing")
         opened, began = await world.opened("standing"), len(mixed.writes.seen)
 
-        works = [users.claims(FUNCTION), users.vms("cycle", VGPU), users.patches("standing")]
-        async with users.working(*works, *users.trials(SPARE, VGPU)):
-            await mixed.upgrade(new)
-            await replaced(mixed, users, new)
-            await mixed.rollback()
-            await replaced(mixed, users, old)
+        cycles = (users.claims(FUNCTION), users.vms("cycle", VGPU))
+        async with users.working(users.patches("standing"), *users.trials(SPARE, VGPU)):
+            for step in (mixed.upgrade(new), *replacing(mixed, new)):
+                await users.meanwhile(step, *cycles)
+            for step in (mixed.rollback(), *replacing(mixed, old)):
+                await users.meanwhile(step, *cycles)
 
         assert not users.refused
         assert await world.opened("standing") == opened
         await mixed.writes.rest()
         mixed.check()
         written_once(mixed, began)
-        cycles = users.done["claim"]
+        claims = users.done["claim"]
         # A claim's only device is permitted and no longer permitted; all else stays as it was.
         kubevirts = mixed.writes.of("kubevirts", since=began)
-        assert len(kubevirts) <= 2 * cycles
-        assert Counter(change.path for change in changes) == hardware(cycles)
+        assert len(kubevirts) <= 2 * claims
+        assert Counter(change.path for change in changes) == hardware(claims)
 
 
-async def replaced(mixed: Cluster, users: Users, tree: Tree) -> None:
-    """Each process is replaced by one of this version, and users go on in between."""
-    for part in [one for one in mixed.parts if not one.ended]:
-        if part.component == MANAGER:
-            successor = await mixed.manager(tree)
-            await mixed.end(part)
-            await mixed.leader(successor)
-        elif part.component == WEBHOOK:
-            await mixed.webhook(tree)
-            await mixed.end(part)
-        else:
-            await mixed.end(part)
-            await mixed.agent(tree, "node1")
-        for name in ("claim", "vm", "patch"):
-            await users.more(name)
+def replacing(mixed: Cluster, tree: Tree) -> list[Awaitable[None]]:
+    """Each process is to be replaced by one of this version."""
+    return [replaced(mixed, part, tree) for part in mixed.parts if not part.ended]
+
+
+async def replaced(mixed: Cluster, part: Part, tree: Tree) -> None:
+    """As a Deployment does it, and a DaemonSet: there only one agent runs on a node."""
+    if part.component == AGENT:
+        await mixed.end(part)
+        await mixed.agent(tree, "node1")
+    elif part.component == WEBHOOK:
+        await mixed.webhook(tree)
+        await mixed.end(part)
+    else:
+        successor = await mixed.manager(tree)
+        await mixed.end(part)
+        await mixed.leader(successor)
 
 
 def written_once(mixed: Cluster, began: int) -> None:
@@ -108,12 +111,12 @@ def annotations(obj: Json) -> Json:
     return obj["metadata"].get("annotations") or {}
 
 
-def hardware(cycles: int) -> Counter[str]:
-    """Each vGPU is created once, and each cycle of a claim takes the function and returns it."""
+def hardware(claims: int) -> Counter[str]:
+    """Each vGPU is created once, and each claim takes the function and returns it."""
     device, drivers = f"/sys/bus/pci/devices/{ADDRESS}", "/sys/bus/pci/drivers"
     once = [f"{drivers}/igb/unbind", f"{drivers}/vfio-pci/bind", f"{drivers}/vfio-pci/unbind"]
     once += [f"{device}/driver_override"] * 2
     once += [f"{device}/reset", "/dev/kmsg", "/sys/bus/pci/drivers_probe"]
     functions = [f"/sys/bus/pci/devices/0000:08:00.{number}" for number in (4, 5, 6, 7)]
     created = [f"{one}/mdev_supported_types/nvidia-746/create" for one in functions]
-    return Counter(created) + Counter({one: cycles * n for one, n in Counter(once).items()})
+    return Counter(created) + Counter({one: claims * n for one, n in Counter(once).items()})

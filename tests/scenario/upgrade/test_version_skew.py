@@ -97,6 +97,7 @@ async def test_an_agent_works_with_the_other_version(
 
 
 @pytest.mark.realapi
+@pytest.mark.timeout(400)
 async def test_versions_change_one_by_one_and_the_leader_with_them(
     mixed: Cluster, old: Tree, new: Tree
 ) -> None:

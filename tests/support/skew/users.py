@@ -47,25 +47,28 @@ class Users:
                 self._leaving = True
 
     async def _again(self, work: Work) -> None:
-        name = work.__name__
         for _ in range(MOST):
             if self._leaving:
                 return
-            try:
-                await work()
-            except KubeError as error:
-                self.refused[f"{name}: {error}"] += 1
-            else:
-                self.done[name] += 1
+            await self._once(work)
             await asyncio.sleep(PAUSE)
-        raise AssertionError(f"{name}: the upgrade takes too long")
+        raise AssertionError(f"{work.__name__}: the upgrade takes too long")
 
-    async def more(self, name: str, times: int = 1) -> None:
-        """Wait until a work was done this many times more."""
-        until = self.done[name] + times
-        async with asyncio.timeout(60):
-            while self.done[name] < until:  # noqa: ASYNC110 - work is the event
-                await asyncio.sleep(PAUSE)
+    async def _once(self, work: Work) -> None:
+        name = work.__name__
+        try:
+            await work()
+        except KubeError as error:
+            self.refused[f"{name}: {error}"] += 1
+        else:
+            self.done[name] += 1
+
+    async def meanwhile(self, step: Awaitable[object], *works: Work) -> None:
+        """Each works once, beginning when the step begins."""
+        async with asyncio.TaskGroup() as tasks:
+            for work in works:
+                tasks.create_task(self._once(work))
+            await step
 
     def claims(self, function: str) -> Work:
         """Claims a function, waits for it, and releases it."""
