@@ -23,15 +23,13 @@ from laneway.api.crds import crds
 from laneway.api.registry import KINDS
 from support.examples import first
 from support.processes import Api, Laneway
+from support.skew.trees import RECORDED, SAFELY
 
-EARLIER = Path(__file__).parents[2] / "data" / "earlier"
-VERSIONS = sorted(path.name for path in EARLIER.iterdir() if path.is_dir())
+VERSIONS = sorted(path.name for path in RECORDED.iterdir() if path.is_dir())
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 OURS = {kind.kind: kind for kind in KINDS if kind.group}
 REFUSED = {("SRIOVGPUDevice", "sim-a100-1-000031000")}
 """Objects with a desired state that was refused, and still is."""
-SAFELY: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-"""Python 3.11 has filters in later releases only; 3.12 wants one to be named."""
 READY = "Stop with Ctrl-C."
 
 pytestmark = pytest.mark.parametrize("version", first(*VERSIONS))
@@ -41,7 +39,7 @@ Json = dict[str, Any]
 
 def left_by(version: str) -> tuple[list[Json], list[Json]]:
     """The definitions of our kinds that a version installed, and the objects of these kinds."""
-    text = lzma.decompress((EARLIER / version / "objects.yaml.xz").read_bytes())
+    text = lzma.decompress((RECORDED / version / "objects.yaml.xz").read_bytes())
     everything = list(yaml.load_all(text, yaml.CSafeLoader))
     installed = [obj for obj in everything if obj["kind"] == "CustomResourceDefinition"]
     groups = {kind.group for kind in OURS.values()}
@@ -128,9 +126,9 @@ async def test_definitions_change_beneath_stored_objects(server: Server, version
 async def test_a_data_directory_continues(tmp_path: Path, version: str) -> None:
     """Nothing is written to hardware that is as desired; no spec changes, statuses are written."""
     _, objects = left_by(version)
-    arguments = yaml.safe_load((EARLIER / version / "desired.yaml").read_text())["arguments"]
+    arguments = yaml.safe_load((RECORDED / version / "desired.yaml").read_text())["arguments"]
     data = tmp_path / "data"
-    with tarfile.open(EARLIER / version / "data.tar.xz") as archive:
+    with tarfile.open(RECORDED / version / "data.tar.xz") as archive:
         archive.extractall(data, **SAFELY)
     hosts = {path.name: path.read_bytes() for path in (data / "hosts").iterdir()}
     up = Laneway("up", "--no-local", "--port", "0", "--data-dir", str(data), *arguments)
