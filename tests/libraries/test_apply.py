@@ -206,7 +206,7 @@ def emptied(written: Any, found: Any) -> Any:
     return written
 
 
-@settings(max_examples=600)
+@settings(max_examples=350)
 @given(story=stories())
 def test_managers_apply_and_update(
     checker: Any, story: tuple[Object, list[tuple[str, str, Object]]]

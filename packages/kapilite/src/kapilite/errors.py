@@ -26,8 +26,8 @@ class ApiError(Exception):
             "reason": self.reason,
             "code": self.code,
         }
-        if self.details:
-            body["details"] = self.details
+        if details := {name: value for name, value in self.details.items() if value != ""}:
+            body["details"] = details
         return body
 
 

@@ -34,6 +34,10 @@ _SHAPES: dict[str, Shape] = {
 }
 
 
+_TRANSFORMS = (("meta.k8s.io", "v1"), ("meta.k8s.io", "v1beta1"))
+"""Group and version of tables and of metadata alone; the older is answered in the newer."""
+
+
 class Form(msgspec.Struct, frozen=True):
     """How an answer is written."""
 
@@ -49,7 +53,9 @@ def form(accept: str) -> Form:
         media_type, *rest = (part.strip() for part in option.split(";"))
         parameters = dict(part.partition("=")[::2] for part in rest)
         shape = _SHAPES.get(parameters.get("as", ""))
-        if shape and parameters.get("g", "meta.k8s.io") == "meta.k8s.io":
+        if shape == "object" or (
+            shape and (parameters.get("g"), parameters.get("v")) in _TRANSFORMS
+        ):
             if media_type in (JSON, "*/*", "application/*"):
                 return Form(JSON, shape)
             if media_type == YAML:

@@ -98,9 +98,6 @@ async def large(
             break
     else:
         return warned(web.Response(body=start, content_type=form.media_type), warnings)
-    if request.method == "HEAD":
-        start = b"".join((start, *body))
-        return warned(web.Response(body=start, content_type=form.media_type), warnings)
     response = web.StreamResponse(headers={"Content-Type": form.media_type})
     warned(response, warnings)
     packer = None

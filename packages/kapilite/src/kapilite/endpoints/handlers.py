@@ -77,7 +77,7 @@ class Handlers:
 
     async def _many(self, request: web.Request, kind: Kind, where: Address) -> web.StreamResponse:
         match request.method:
-            case "GET" | "HEAD":
+            case "GET":
                 if moments.flag(request.query, "watch"):
                     return await self._watch(request, kind, where)
                 return await self._list(request, kind, where)
@@ -91,7 +91,7 @@ class Handlers:
 
     async def _one(self, request: web.Request, kind: Kind, where: Address) -> web.StreamResponse:
         match request.method:
-            case "GET" | "HEAD":
+            case "GET":
                 return self._get(request, kind, where, subresources.itself(kind))
             case "PUT":
                 return await self._to.writing.replace(
@@ -113,7 +113,7 @@ class Handlers:
                 raise not_allowed()
             return await self._to.writing.act(request, kind, where, action)
         match request.method:
-            case "GET" | "HEAD" if at.name != subresources.FINALIZE:
+            case "GET" if at.name != subresources.FINALIZE:
                 return self._get(request, kind, where, at)
             case "PUT":
                 return await self._to.writing.replace(request, kind, where, at)
@@ -125,8 +125,9 @@ class Handlers:
         self, request: web.Request, kind: Kind, where: Address, at: subresources.Subresource
     ) -> web.Response:
         form = answers.form_of(request)
+        moments.require_past(request.query, self._to.store.rv)
         stored = self._to.resources.get(kind, where.namespace, where.name)
-        include = request.query.get("includeObject", "Metadata")
+        include = parameters.included(request.query, form)
         if at.kind is kind:
             return answers.stored(kind, stored.body, form, warnings=kind.warnings, include=include)
         obj = at.show(as_object(in_form(kind, stored.body)))
@@ -163,7 +164,7 @@ class Handlers:
     async def _list(self, request: web.Request, kind: Kind, where: Address) -> web.StreamResponse:
         form = answers.form_of(request)
         found = listing.page(self._to.store, kind, self._query(request, kind, where))
-        include = request.query.get("includeObject", "Metadata")
+        include = parameters.included(request.query, form)
         body = listing.pieces(kind, found, form, include)
         return await answers.large(request, body, form, warnings=kind.warnings)
 

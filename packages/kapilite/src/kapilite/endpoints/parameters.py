@@ -6,6 +6,7 @@ Whatever cannot be understood is a 400 that names the parameter, never a guess.
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from kapilite.address import Address
     from kapilite.deletion.options import DeleteOptions
+    from kapilite.encodings.negotiation import Form
     from kapilite.kinds import Kind
     from kapilite.problems import Problem
 
@@ -56,6 +58,19 @@ def selection(query: Mapping[str, str], kind: Kind, where: Address) -> listing.Q
         namespace=where.namespace if kind.namespaced and where.namespace else None,
         selector=(lambda obj: all(test(obj) for test in tests)) if tests else None,
     )
+
+
+_INCLUDED = ("Metadata", "Object", "None")
+
+
+def included(query: Mapping[str, str], form: Form) -> str:
+    """How much of an object a row of a table carries."""
+    wanted = query.get("includeObject") or "Metadata"
+    if form.shape == "table" and wanted not in _INCLUDED:
+        why = f"Invalid value: {json.dumps(wanted)}: must be 'Metadata', 'Object', 'None', or empty"
+        text = f"Unable to convert to Table as requested: includeObject: {why}"
+        raise ApiError(400, "BadRequest", text)
+    return wanted
 
 
 _OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}

@@ -70,7 +70,9 @@ def head(kind: Kind, *, headers: bool = True) -> dict[str, Any]:
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
         "metadata": {},
-        "columnDefinitions": [_header(c) for c in _columns(kind)] if headers else [],
+        "columnDefinitions": [_header(c, custom=kind.custom) for c in _columns(kind)]
+        if headers
+        else [],
     }
 
 
@@ -113,13 +115,16 @@ def _printer(kind: Kind, column: Column, now: datetime) -> Callable[[dict[str, A
     return lambda obj: _cell(path.find(obj), column.type, now, absent)
 
 
-def _header(column: Column) -> dict[str, Any]:
+def _described(column: Column) -> str:
+    return f"Custom resource definition column (in JSONPath format): {column.json_path}"
+
+
+def _header(column: Column, *, custom: bool) -> dict[str, Any]:
     return {
         "name": column.name,
         "type": column.type,
         "format": column.format,
-        "description": column.description
-        or f"Custom resource definition column (in JSONPath format): {column.json_path}",
+        "description": column.description or (_described(column) if custom else ""),
         "priority": column.priority,
     }
 

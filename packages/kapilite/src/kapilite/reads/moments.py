@@ -54,6 +54,12 @@ def span(query: Mapping[str, str], latest: int) -> Span:
     return Span(limit, "", wanted if exact else None)
 
 
+def require_past(query: Mapping[str, str], latest: int) -> None:
+    """Raise a Timeout for an object as of a moment that is still to come."""
+    if (wanted := version(query)) > latest:
+        raise too_large(wanted, latest)
+
+
 def version(query: Mapping[str, str]) -> int:
     """The resourceVersion that was requested; 0 for none."""
     text = query.get("resourceVersion") or "0"

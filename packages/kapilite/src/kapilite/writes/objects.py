@@ -188,7 +188,12 @@ def desired(kind: Kind, obj: Object) -> Object:
 
 _WITH_GENERATION = frozenset({"apps", "batch", "policy", "admissionregistration.k8s.io"})
 _KINDS_WITH_GENERATION = frozenset(
-    {builtin.CRDS, "deviceclasses.resource.k8s.io", "resourceslices.resource.k8s.io"}
+    {
+        builtin.CRDS,
+        "deviceclasses.resource.k8s.io",
+        "networkpolicies.networking.k8s.io",
+        "resourceslices.resource.k8s.io",
+    }
 )
 
 

@@ -214,8 +214,10 @@ class Resources:
             self._settle(kind, obj, None, options)
         key = key_of(kind, namespace, obj["metadata"]["name"])
         with self._store.transaction(dry_run=options.dry_run):
-            if self._store.get(key):
+            if found := self._store.get(key):
                 text = f'{kind.resource} "{key.name}" already exists'
+                if "deletionTimestamp" in as_object(found.body)["metadata"]:
+                    text = f"object is being deleted: {text}"
                 raise AlreadyExists(text, name=key.name, group=kind.group, kind=kind.plural)
             stored = self._store.commit("ADDED", key, to_storage(kind, obj), None)
         if options.dry_run:

@@ -92,6 +92,17 @@ async def test_a_json_patch_that_fails_changes_nothing(
     assert (await kube.get(path)).ok == before
 
 
+async def test_what_a_json_patch_makes_of_an_object_is_bounded(kube: Any, config: Any) -> None:
+    path, before = config
+    doubling = [{"op": "copy", "from": "/data", "path": f"/data/{n}"} for n in range(60)]
+    assert (await kube.patch(path, doubling, "json")).refusal[0] == 422
+
+    many = [{"op": "test", "path": "/data/a", "value": "1"}] * 10_001
+    assert (await kube.patch(path, many, "json")).refusal[:2] == (413, "RequestEntityTooLarge")
+
+    assert (await kube.get(path)).ok == before
+
+
 async def test_a_merge_patch_removes_by_null_and_replaces_lists(kube: Any, deployment: str) -> None:
     only = {"name": "new", "image": "new:1"}
 

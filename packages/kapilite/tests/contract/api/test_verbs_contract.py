@@ -215,3 +215,33 @@ async def test_without_a_name_nothing_is_made(kube: Any, thing: Any) -> None:
 
 def names(found: dict[str, Any]) -> list[str]:
     return [item["metadata"]["name"] for item in found["items"]]
+
+
+async def test_a_name_is_taken_while_its_object_is_being_deleted(kube: Any) -> None:
+    configmaps = kube.of("configmaps")
+    kept = configmaps.new("x", metadata={"finalizers": ["example.com/kept"]})
+    (await kube.post(configmaps.path(), kept)).ok
+    (await kube.delete(configmaps.path("x"))).ok
+
+    taken = await kube.post(configmaps.path(), configmaps.new("x"))
+
+    text = 'object is being deleted: configmaps "x" already exists'
+    assert taken.refusal == (409, "AlreadyExists", text)
+    assert taken.json["details"] == {"name": "x", "kind": "configmaps"}
+    (await kube.patch(configmaps.path("x"), {"metadata": {"finalizers": None}})).ok
+
+
+@pytest.mark.parametrize("path", ["", "/x"])
+async def test_there_is_no_head(kube: Any, path: str) -> None:
+    refused = await kube.call("HEAD", f"{kube.of('configmaps').path()}{path}")
+
+    assert (refused.status, refused.body) == (405, b"")
+
+
+@pytest.mark.whole_kubernetes
+async def test_a_network_policy_counts_its_changes(kube: Any) -> None:
+    policies = kube.of("networkpolicies")
+    made = (await kube.post(policies.path(), policies.new("x", spec={"podSelector": {}}))).ok
+    change = {"spec": {"policyTypes": ["Egress"]}}
+    changed = (await kube.patch(policies.path("x"), change)).ok
+    assert [obj["metadata"]["generation"] for obj in (made, changed)] == [1, 2]

@@ -95,6 +95,13 @@ async def test_the_future_is_not_known(kube: Any, five: Any) -> None:
     assert answer.json["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
 
 
+async def test_of_one_object_the_future_is_not_known_either(kube: Any, five: Any) -> None:
+    answer = await kube.get(five.path("x0"), resourceVersion="99999999999")
+
+    assert (answer.status, answer.json["reason"]) == (504, "Timeout")
+    assert (await kube.get(five.path("x0"), resourceVersion="0")).status == 200
+
+
 async def test_all_namespaces_are_one_list(kube: Any, five: Any) -> None:
     path = five.path().replace(f"/namespaces/{kube.namespace}", "")
 
@@ -127,6 +134,24 @@ async def test_a_table_has_rows(kube: Any, five: Any) -> None:
     assert bare["rows"][0].get("object") is None
     full = (await kube.get(five.path("x1"), accept=TABLE, includeObject="Object")).ok
     assert full["rows"][0]["object"]["kind"] == five.kind
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v2", ""])
+async def test_a_table_has_a_version(kube: Any, five: Any, version: str) -> None:
+    accept = f"application/json;as=Table;v={version};g=meta.k8s.io"
+
+    assert (await kube.get(five.path(), accept=accept)).refusal[:2] == (406, "NotAcceptable")
+
+    found = (await kube.get(five.path(), accept=f"{accept},application/json")).ok
+    assert found["kind"] == f"{five.kind}List"
+
+
+async def test_a_row_carries_what_there_is_to_carry(kube: Any, five: Any) -> None:
+    for path in (five.path(), five.path("x0")):
+        refused = (await kube.get(path, accept=TABLE, includeObject="Foo")).refusal
+        assert refused[:2] == (400, "BadRequest")
+        assert refused[2].startswith("Unable to convert to Table as requested: includeObject: ")
+        assert (await kube.get(path, includeObject="Foo")).status == 200
 
 
 async def test_the_columns_of_a_custom_kind(kube: Any, gizmos: Any) -> None:
