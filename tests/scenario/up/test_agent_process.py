@@ -50,6 +50,23 @@ def test_agent_publishes_this_machine(
     assert agent.end() == 0
 
 
+def test_an_agent_of_a_simulated_host_tries_laneway_on_a_cluster(
+    running: Laneway, api: Api, data_dir: Path, start: Start, tmp_path: Path
+) -> None:
+    api.call("/api/v1/nodes", "POST", {"metadata": {"name": "there"}})
+    kept = ("--simulate", "a2", "--state-dir", str(tmp_path / "state"))
+    agent = start(*agent_arguments("there", data_dir), *kept)
+    agent.until("the devices of node there are published")
+    gpus = f"{DEVICES}/sriovgpudevices?labelSelector=nodename=there"
+    (gpu,) = api.call(gpus)["items"]
+    assert ready(gpu)
+    assert agent.end() == 0
+    again = start(*agent_arguments("there", data_dir), *kept)
+    again.until("the devices of node there are published")
+    assert [one["metadata"]["uid"] for one in api.call(gpus)["items"]] == [gpu["metadata"]["uid"]]
+    assert again.end() == 0
+
+
 @pytest.mark.slow
 def test_agent_waits_for_its_api_server_and_outlives_it(
     start: Start, tmp_path: Path, free_port: Callable[[], int]

@@ -119,11 +119,9 @@ Example: in a pod of a DaemonSet.
 @health_address_option(9640)
 @click.option(
     "--state-dir",
-    default=STATE_FOLDER,
-    show_default=True,
     metavar="PATH",
     help="A folder on the node that survives restarts, for the journal, the audit record and the "
-    "state of devices.",
+    f"state of devices.  [default: {STATE_FOLDER}; none for simulated hosts]",
 )
 @click.option(
     "--kubelet-dir",
@@ -158,6 +156,13 @@ Example: in a pod of a DaemonSet.
     help="Also publish devices in ResourceSlices (Kubernetes 1.34 or newer), for claims that "
     "select devices by attributes.",
 )
+@click.option(
+    "--simulate",
+    metavar="SPEC",
+    shell_complete=completion.hosts,
+    help="Manage a simulated host instead of this node, to try Laneway on a cluster: a model "
+    f"({MODELS}) or the path of a dump. It has no kubelet, so no pod gets its devices.",
+)
 @log_options()
 def agent(
     *,
@@ -165,12 +170,13 @@ def agent(
     kubeconfig: str | None,
     context: str | None,
     health_address: str,
-    state_dir: str,
+    state_dir: str | None,
     kubelet_dir: str,
     driver_namespace: str,
     no_driver_pod: bool,
     node_root: str,
     dra: bool,
+    simulate: str | None,
     log_level: str,
     log_format: str | None,
 ) -> None:
@@ -186,6 +192,7 @@ def agent(
         Folders(state_dir, kubelet_dir, node_root),
         driver_namespace="" if no_driver_pod else driver_namespace,
         dra=dra,
+        simulate=simulate,
     )
 
 

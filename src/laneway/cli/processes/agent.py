@@ -9,19 +9,16 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-import click
-
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure
 from laneway.cli.health import host_and_port
+from laneway.cli.host.hardware import opened
 from laneway.controllers.metrics import MetricFamilies
 from laneway.host.executors.choice import ChosenExecutor
 from laneway.host.executors.local import LocalExecutor
 from laneway.host.executors.pod import PodExecutor
 from laneway.host.hardware import Hardware
-from laneway.host.plans.state import open_state
 from laneway.host.port import Executor
-from laneway.host.real import RealHost
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.errors import KubeError
@@ -38,7 +35,8 @@ _NODE = re.compile(r"(?=.{1,63}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 class Folders(NamedTuple):
     """Where an agent finds and keeps what."""
 
-    state: str
+    state: str | None
+    """None where it is the usual one, or that of a simulated host, which ends with the agent."""
     kubelet: str
     node_root: str
 
@@ -51,10 +49,11 @@ def run_agent(
     *,
     driver_namespace: str,
     dra: bool,
+    simulate: str | None,
 ) -> None:
     """Run until a signal ends it. Raises Failure.
 
-    `driver_namespace`: empty where the driver is on the node.
+    `driver_namespace`: empty where the driver is on the node. `simulate`: the host in its place.
     """
     if not _NODE.fullmatch(node):
         raise Failure(
@@ -62,8 +61,6 @@ def run_agent(
             "digits, '-' and '.'; 'kubectl get nodes' lists the nodes"
         )
     address = host_and_port(health_address)
-    if not folders.state:
-        raise click.UsageError("--state-dir is empty; name a folder, or leave the option out")
     if not os.path.isdir(folders.node_root):
         raise Failure(f"--node-root: the folder {folders.node_root[:80]!r} does not exist")
     on_node = LocalExecutor(folders.node_root)
@@ -74,16 +71,22 @@ def run_agent(
         in_pod = PodExecutor(client, node, namespace=driver_namespace)
         return ChosenExecutor(in_pod, on_node)
 
-    running = _run(node, where, address, executor, folders, dra=dra)
-    try:
-        asyncio.run(run_until_signal(running))
-    except (KubeError, HealthError) as error:
-        raise Failure(str(error)) from error
+    with opened(simulate, folders.state) as hardware:
+
+        def reached(client: Client) -> Hardware:
+            return hardware._replace(executor=executor(client)) if simulate is None else hardware
+
+        kubelet = folders.kubelet if simulate is None else ""
+        running = _run(node, where, address, reached, kubelet, dra=dra)
+        try:
+            asyncio.run(run_until_signal(running))
+        except (KubeError, HealthError) as error:
+            raise Failure(str(error)) from error
 
 
 def _kubelet(folder: str) -> str:
     """The folder of the node's kubelet, if there is one."""
-    if os.path.isdir(folder):
+    if not folder or os.path.isdir(folder):
         return folder
     log.warning("no kubelet at %s; devices are not advertised to pods", folder)
     return ""
@@ -93,18 +96,14 @@ async def _run(
     node: str,
     where: ClusterChoice,
     address: tuple[str, int],
-    executor: Callable[[Client], Executor],
-    folders: Folders,
+    reached: Callable[[Client], Hardware],
+    kubelet: str,
     *,
     dra: bool,
 ) -> None:
     families = MetricFamilies()
-    host = RealHost()
-    state = open_state(folders.state, host)
     async with Client(load(where.kubeconfig, where.context)) as client:
-        hardware = Hardware(host, executor(client), state)
-        kubelet = _kubelet(folders.kubelet)
-        the_agent = Agent(node, hardware, client, families, kubelet, dra=dra)
+        the_agent = Agent(node, reached(client), client, families, _kubelet(kubelet), dra=dra)
 
         def not_ready() -> list[str]:
             return [] if the_agent.ready.is_set() else [node]
