@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kapilite import builtin
 from kapilite.errors import ApiError
 from kapilite.patches import json_patch, patch
 
@@ -143,3 +144,108 @@ def test_merge_patches(checker: Any, document: dict[str, Any], change: Any) -> N
     if isinstance(theirs, list):
         theirs = REFUSED  # as no object
     assert ours == theirs, (document, change)
+
+
+# ---- strategic merge patches ----
+
+DEPLOYMENT = next(kind for kind in builtin.KINDS if kind.kind == "Deployment")
+words = st.sampled_from(["a", "b", "c"])
+numbers = st.sampled_from([80, 443])
+texts = st.dictionaries(words, words, min_size=1, max_size=2)
+
+
+# Lists and maps have something in them: the types of an object leave empty ones out.
+def listed(keys: dict[str, st.SearchStrategy[Any]], **more: Any) -> st.SearchStrategy[Any]:
+    """A list whose elements are known by these keys."""
+    return st.lists(
+        st.fixed_dictionaries(keys, optional=more),
+        min_size=1,
+        max_size=3,
+        unique_by=lambda element: [element[key] for key in keys].__repr__(),
+    )
+
+
+env = listed({"name": words}, value=words)
+ports = listed({"containerPort": numbers}, name=words)
+containers = listed(
+    {"name": words}, image=words, env=env, ports=ports, args=st.lists(words, min_size=1, max_size=2)
+)
+PODS: dict[str, st.SearchStrategy[Any]] = {
+    "containers": containers,
+    "volumes": listed({"name": words}, emptyDir=st.just({}), hostPath=st.just({"path": "/"})),
+    "tolerations": st.lists(st.fixed_dictionaries({"key": words}), min_size=1, max_size=2),
+    "nodeSelector": texts,
+    "priorityClassName": words,
+}
+pods = st.fixed_dictionaries({}, optional=PODS)
+metadata = st.fixed_dictionaries(
+    {"name": st.just("x")},
+    optional={"labels": texts, "finalizers": st.lists(words, unique=True, min_size=1, max_size=3)},
+)
+
+
+def deployment(meta: Any, pod: Any, **head: Any) -> dict[str, Any]:
+    return {**head, "metadata": meta, "spec": {"template": {"spec": pod}}}
+
+
+named = {"name": words}
+directives = st.one_of(
+    st.just({"$patch": "replace"}),
+    st.builds(lambda name: {"name": name, "$patch": "delete"}, words),
+)
+patches = st.builds(
+    lambda pod, meta, extra: deployment({**meta, **extra[1]}, {**pod, **extra[0]}),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            **PODS,
+            "containers": st.builds(
+                lambda found, more: found + more, containers, st.lists(directives, max_size=1)
+            ),
+            "nodeSelector": st.one_of(
+                st.none(),
+                st.dictionaries(words, st.one_of(words, st.none()), min_size=1, max_size=2),
+            ),
+            "volumes": st.one_of(PODS["volumes"], st.none()),
+        },
+    ),
+    st.fixed_dictionaries(
+        {"name": st.just("x")},
+        optional={"labels": texts, "finalizers": st.just(["d"])},  # nothing that is also deleted
+    ),
+    st.tuples(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "$setElementOrder/containers": listed(named),
+                "$patch": st.sampled_from(["replace", "merge", "delete"]),
+                "$retainKeys": st.just(["containers", "nodeSelector"]),
+            },
+        ),
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "$deleteFromPrimitiveList/finalizers": st.lists(words, min_size=1, max_size=2)
+            },
+        ),
+    ),
+)
+
+
+@settings(max_examples=400)
+@given(old=st.builds(deployment, metadata, pods), change=patches)
+def test_strategic_merge_patches(checker: Any, old: dict[str, Any], change: dict[str, Any]) -> None:
+    document = {"apiVersion": "apps/v1", "kind": "Deployment", **old}
+    try:
+        ours: Any = patch.apply(patch.STRATEGIC, document, change, DEPLOYMENT.schema)
+    except ApiError:
+        ours = REFUSED
+    theirs = asked(checker, "strategic", document, change)
+    assert typed(ours) == typed(theirs), (document, change)
+
+
+def typed(obj: Any) -> Any:
+    """As the object's type has it: without finalizers where none is left."""
+    if obj == REFUSED or obj.get("metadata", {}).get("finalizers") != []:
+        return obj
+    return {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k != "finalizers"}}

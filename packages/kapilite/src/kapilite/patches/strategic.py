@@ -118,14 +118,26 @@ def _ordered(schema: Schema, result: Object, name: str, patch: Any, order: Any) 
 
 
 def _require_order(schema: Schema, patch: list[Any], order: list[Any]) -> None:
-    """What the patch adds or changes must come in the order that it requests."""
+    """What the patch adds or changes must come in the order that it requests.
+
+    Of elements with directives, as `$patch: replace`, none may come after all others.
+    """
     if not patch or not order:
         return
     key = _key_of(schema)
-    places = iter([key(item) for item in order])
-    if not all(key(item) in places for item in patch if not _has_directive(item)):
+    left = deque(item for item in patch if not _is_deletion(item))
+    for item in order:
+        while left and _has_directive(left[0]):
+            left.popleft()
+        if left and key(left[0]) == key(item):
+            left.popleft()
+    if left:
         text = f"The order in patch list:\n{patch}\n doesn't match {_ORDER[:-1]} list:\n{order}\n"
         raise _bad(text)
+
+
+def _is_deletion(item: Any) -> bool:
+    return isinstance(item, dict) and item.get(_PATCH) == "delete"
 
 
 def _has_directive(value: Any) -> bool:
