@@ -108,7 +108,7 @@ FORBIDDEN: dict[str, Sequence[str]] = {
         "create events harvester-system/",
         "list events default/",
         "create resourceslices.resource.k8s.io",
-        "list resourceclaims.resource.k8s.io",
+        "patch resourceclaims.resource.k8s.io/status default/",
         f"delete usbdeviceclaims.{DEVICES}",
     ),
     MANAGER: (
@@ -152,8 +152,10 @@ ALLOWED: dict[str, Sequence[str]] = {
         "get daemonsets.apps harvester-system/nvidia-driver-runtime",
         "create events default/",
         "patch nodes",
-        # A node without --dra takes away what one with it published.
+        # A node without --dra takes away what one with it published; claims keep what they got.
         "delete resourceslices.resource.k8s.io",
+        "list resourceclaims.resource.k8s.io",
+        "watch resourceclaims.resource.k8s.io",
     ),
     MANAGER: (
         "list secrets harvester-system/laneway-webhook-tls",
