@@ -154,3 +154,17 @@ def test_a_driver_and_the_domain_of_an_attribute_may_be_in_any_case(
     answer = checker.ask("format", format="k8s-long-name-caseless", text=text)
     too_long = len(text.encode()) > checker.ask("slice")["driverLength"]
     assert refused(**made(text)) == (too_long or bool(answer["errors"])), (text, answer)
+
+
+@settings(max_examples=300)
+@given(
+    text=st.builds(
+        str.__add__, st.sampled_from(["", "x.io/", "requests.", "kubernetes.io/"]), texts
+    )
+)
+def test_the_resource_of_a_class_is_an_extended_one(checker: Any, text: str) -> None:
+    answer = checker.ask("format", format="k8s-extended-resource-name", text=text)
+    obj = {"metadata": {"name": "x"}, "spec": {"extendedResourceName": text}}
+    kind = next(kind for kind in builtin.KINDS if kind.kind == "DeviceClass")
+    assert builtin.complete(kind, obj) == []
+    assert bool(builtin.problems(kind, obj, None)) == bool(answer["errors"]), (text, answer)

@@ -74,20 +74,24 @@ def _pool_name(spec: Object) -> str:
 
 
 def _pool(pool: Object) -> Iterator[Problem]:
-    name = pool.get("name") or ""
-    if not name:
-        yield problem.required("spec.pool.name")
-    else:
-        if len(name.encode()) > _POOL:
-            yield problem.too_long("spec.pool.name", _POOL)
-        for part in name.split("/"):
-            yield from problem.unfit("spec.pool.name", part, names.subdomain(part))
+    yield from pool_name("spec.pool.name", pool.get("name") or "")
     count, generation = pool.get("resourceSliceCount", 0), pool.get("generation", 0)
     if count <= 0:
         yield problem.invalid("spec.pool.resourceSliceCount", count, "must be greater than zero")
     if generation < 0:
         detail = "must be greater than or equal to zero"
         yield problem.invalid("spec.pool.generation", generation, detail)
+
+
+def pool_name(field: str, name: str) -> Iterator[Problem]:
+    """The name of a pool: domains with slashes between them."""
+    if not name:
+        yield problem.required(field)
+        return
+    if len(name.encode()) > _POOL:
+        yield problem.too_long(field, _POOL)
+    for part in name.split("/"):
+        yield from problem.unfit(field, part, names.subdomain(part))
 
 
 def _where(spec: Object) -> Iterator[Problem]:
@@ -135,12 +139,13 @@ def _said(path: str, obj: Object, fields: tuple[str, ...], empty_name: str) -> I
         elif field == "nodeName" and value is not None:
             yield from problem.unfit(where, value, names.subdomain(value))
         elif field == "nodeSelector" and value is not None:
-            yield from _node_selector(where, value)
+            yield from node_selector(where, value)
         elif value is False:
             yield problem.invalid(where, value, "must be either unset or set to true")
 
 
-def _node_selector(path: str, selector: Object) -> Iterator[Problem]:
+def node_selector(path: str, selector: Object) -> Iterator[Problem]:
+    """What is wrong with a NodeSelector."""
     terms = selector.get("nodeSelectorTerms") or []
     if not terms:
         detail = "must have at least one node selector term"

@@ -21,6 +21,7 @@ _ATTRIBUTES = 32
 _COUNTERS, _CONSUMPTIONS = 32, 2
 _TAINTS, _CONDITIONS, _CHOICES = 16, 4, 10
 _DOMAIN, _IDENTIFIER, _TEXT = 63, 32, 64
+_KEY = _DOMAIN + 1 + _IDENTIFIER
 
 _VALUES = ("bool", "int", "string", "version")
 _EFFECTS = ("NoExecute", "NoSchedule", "None")
@@ -74,7 +75,7 @@ def device(path: str, found: Object) -> Iterator[Problem]:
     consumed = found.get("consumesCounters")
     field = f"{path}.consumesCounters"
     yield from rules.items(field, consumed, _CONSUMPTIONS, "counterSet", _consumption)
-    yield from _binding(path, found)
+    yield from binding(path, found)
 
 
 def _taint(path: str, taint: Object) -> Iterator[Problem]:
@@ -88,7 +89,7 @@ def _taint(path: str, taint: Object) -> Iterator[Problem]:
         yield problem.not_supported(f"{path}.effect", effect, _EFFECTS)
 
 
-def _binding(path: str, found: Object) -> Iterator[Problem]:
+def binding(path: str, found: Object) -> Iterator[Problem]:
     """Conditions of a claim that a pod waits for, and those that end its waiting."""
     fields = "bindingConditions", "bindingFailureConditions"
     lists: list[list[str]] = [found.get(field) or [] for field in fields]
@@ -128,7 +129,11 @@ def _attribute(path: str, attribute: Object) -> Iterator[Problem]:
 
 def _key(path: str, key: str) -> Iterator[Problem]:
     """`memory`, or `example.com/memory`."""
-    field = f"{path}[{key}]" if len(key) <= _DOMAIN + 1 + _IDENTIFIER else path
+    yield from attribute_name(f"{path}[{key}]" if len(key) <= _KEY else path, key)
+
+
+def attribute_name(field: str, key: str) -> Iterator[Problem]:
+    """The name of an attribute, with its domain or without."""
     domain, slash, name = key.rpartition("/")
     if "/" in domain:
         yield problem.invalid(field, key, "must not contain more than one slash")
