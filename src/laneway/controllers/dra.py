@@ -48,7 +48,8 @@ log = logging.getLogger(__name__)
 
 MISSING_SECONDS = 600.0
 """How soon to ask again for an API that the server does not have."""
-FAILED_SECONDS = 10.0
+FAILED_SECONDS = 2.0
+"""How soon to ask again after a failure: pods get no device before the answer."""
 
 
 class _Seen(NamedTuple):
@@ -230,7 +231,7 @@ class Slices:
 
     async def _pool(self, seen: _Seen) -> Pool:
         claimed = self._claimed.devices.keys()
-        offers = published(seen.offers, seen.given_up, claimed)
+        offers = published(seen.offers, seen.given_up, claimed, seen.owners)
         wanted = slices.pool(offers, seen.inventory, seen.owners, full=True)
         if not slices.needs_more(wanted):
             return wanted

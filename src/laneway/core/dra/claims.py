@@ -60,12 +60,20 @@ def without_claimed(offers: Iterable[Offer], claims: Mapping[str, str] | None) -
 
 
 def published(
-    offers: Iterable[Offer], given_up: Iterable[Offer], claims: Collection[str]
+    offers: Iterable[Offer],
+    given_up: Iterable[Offer],
+    claims: Collection[str],
+    owners: Collection[tuple[str, str]],
 ) -> tuple[Offer, ...]:
     """What slices show of offers, and of devices that are given up.
 
-    A scheduler counts what claims have by what slices say of it. So a claimed device stays there
-    until its claim is gone, but no other claim gets it.
+    A scheduler counts what others have by what slices say of it. So a device that a claim or a pod
+    has stays there until it is free, but no other claim gets it.
     """
-    kept = [replace(one, unhealthy=GIVEN_UP) for one in given_up if device_name(one) in claims]
+    held = {device for _, device in owners}
+    kept = [
+        replace(one, unhealthy=GIVEN_UP)
+        for one in given_up
+        if device_name(one) in claims or one.id in held
+    ]
     return *offers, *kept

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from laneway.core.device_plugin.health import Facts, device_of, judged
-from laneway.core.device_plugin.offer import Offer, Owner
+from laneway.core.device_plugin.offer import Form, Offer, Owner
 from laneway.core.dra.claims import published, without_claimed
 from laneway.core.dra.device import device_name
 from laneway.core.dra.slices import Body, pool
@@ -57,6 +57,7 @@ class Node:
             [one for one in offers if one.name not in self.given_up],
             [one for one in offers if one.name in self.given_up],
             self.claims,
+            self.pods,
         )
         return pool(shown, NOTHING, self.pods, full=self.full, claimed=self.claims).parts
 
@@ -102,10 +103,13 @@ FEW = hardware(cards=1, functions=2, groups=1, most=4).filter(bool)
 
 PAIR = [offer(1, 1, 0), offer(1, 2, 0)]
 """Members of one IOMMU group."""
+CARD = [offer(1, 0, None), offer(1, 1, None, Form.MDEV)]
+"""A whole and a part of it."""
 
 
 @settings(max_examples=many(1000))
 @example(PAIR, True, [("claim", 0), ("give up", 0), ("claim", 1)])
+@example(CARD, False, [("pod", 0), ("give up", 0), ("claim", 1)])
 @example(PAIR, False, [("break", 0), ("claim", 1), ("break", 0), ("claim", 0)])
 @given(FEW, st.booleans(), EVENTS)
 def test_a_device_is_never_with_a_pod_and_a_claim(
