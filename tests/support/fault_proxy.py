@@ -100,8 +100,8 @@ class FaultProxy:
         """`config`: how the client reaches the server without it."""
         self.asked: list[Asked] = []
         self.faults: list[Fault] = []
-        self.slow = False
-        """Whether answers come in small pieces, with a pause between them."""
+        self.slow = 0.0
+        """The seconds between the small pieces in which answers come; 0: they come whole."""
         self.page = 0
         """How many objects a page of a list has at most, as a server may decide; 0: as many as
         are asked for."""
@@ -172,7 +172,8 @@ class FaultProxy:
     def heal(self) -> None:
         """No more faults; what is stuck stays stuck."""
         self.faults.clear()
-        self.slow = self.swallows = False
+        self.swallows = False
+        self.slow = 0.0
         self.page = 0
 
     # ------------------------------------------------------------------------ what is counted
@@ -270,7 +271,9 @@ class FaultProxy:
                 for at in range(0, len(piece), size):
                     await self._unless_stuck(transport, asked)
                     await response.write(piece[at : at + size])
-                    await asyncio.sleep(0.001 if self.slow else 0)
+                    if self.slow:
+                        self._under_way.discard(asked)
+                    await asyncio.sleep(self.slow)
             await self._unless_stuck(transport, asked)
             await response.write_eof()
             return response

@@ -41,10 +41,16 @@ async def the_server_is_away(line: FaultProxy, change: Change, time: FastTime) -
     await time.passes(40)
 
 
-async def answers_come_slowly(line: FaultProxy, change: Change, _: FastTime) -> None:
-    line.slow = True
+async def answers_come_slowly(line: FaultProxy, change: Change, time: FastTime) -> None:
+    before = len(line.asked)
+    line.refuse(410, "watch", "vgpudevices", times=1)
+    line.slow = 0.5  # A list of the vGPUs of a card takes a minute so.
     line.cut()
     await change()
+    await time.passes(200)
+    lists = [one.what for one in line.asked[before:] if one.verb == "list"]
+    assert len(lists) == len(set(lists)), "each comes to its end"
+    line.heal()
 
 
 async def answers_to_writes_are_lost(line: FaultProxy, change: Change, _: FastTime) -> None:

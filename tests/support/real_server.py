@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import select
 import signal
 import subprocess
@@ -27,6 +28,13 @@ def programs() -> Path | None:
     """The folder with the programs of the server under test; None if that is not ours."""
     pid = Path(os.environ.get("KUBECONFIG", "none")).with_name("kube-apiserver.pid")
     return Path(f"/proc/{pid.read_text().strip()}/exe").readlink().parent if pid.exists() else None
+
+
+def release(folder: Path) -> tuple[int, ...]:
+    """Which Kubernetes these programs are."""
+    command = [str(folder / "kube-apiserver"), "--version"]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return tuple(map(int, re.findall(r"\d+", said)[:2]))
 
 
 class RealServer:

@@ -1,10 +1,11 @@
 """One request after another to one API server: time limits, identity, TLS, and what to repeat.
 
-Every request has a time limit, and an endless answer one for its beginning and for its silence. A
-request is repeated only where that cannot do anything twice: the server said 429 or 503 and when to
-come back; a GET could not connect; a 401 was answered to credentials, or a certificate not trusted
-by authorities, that have been renewed since. Everything else is raised, also when the server is not
-to be asked again for longer than a caller can be kept waiting.
+An answer has a time limit for its beginning, for its silence and, but for an endless one, for all
+of it. The last is longer, so that a list comes through a slow line. A request is repeated only
+where that cannot do anything twice: the server said 429 or 503 and when to come back; a GET could
+not connect; a 401 was answered to credentials, or a certificate not trusted by authorities, that
+have been renewed since. Everything else is raised, also when the server is not to be asked again
+for longer than a caller can be kept waiting.
 
 Of a server that may mean harm no more than so many bytes of an answer are read. Compressed ones are
 not even requested there, and not unpacked: a few of their bytes can stand for any number.
@@ -47,6 +48,8 @@ CONNECT_DELAYS = (0.1, 0.4, 1.6)
 MAX_WAITS = 3
 MAX_WAIT_SECONDS = 30.0
 """A longer `Retry-After` is for the caller to observe."""
+_SLOW = 10
+"""How many times longer an answer may take than be silent, unless its server may mean harm."""
 _REFUSAL_BYTES = 1 << 20
 """Of a refusal; what has more is no `Status`, and only its first words are shown."""
 _WARNINGS_KEPT = 1000
@@ -96,6 +99,7 @@ class Connection:
             self._headers["Accept-Encoding"] = "identity"
         self._answer_bytes = answer_bytes
         self._request_seconds = request_seconds
+        self._answer_seconds = request_seconds * (_SLOW if answer_bytes is None else 1)
         self._connect_delays = connect_delays
         self._sleep = sleep
         self._authorities = authorities(cluster)
@@ -194,24 +198,25 @@ class Connection:
         headers = {"Content-Type": request.content_type} if request.body is not None else {}
         if identity.authorization:
             headers["Authorization"] = identity.authorization
-        endless = request.read_seconds is not None
-        async with asyncio.timeout(self._request_seconds if endless else None):
+        async with asyncio.timeout(self._request_seconds):
             return await self._session.request(
                 request.method,
                 URL(self._base + request.path, encoded=True).update_query(request.params),
                 data=request.body,
                 headers=headers,
-                timeout=aiohttp.ClientTimeout(
-                    total=self._request_seconds if request.read_seconds is None else None,
-                    sock_connect=CONNECT_SECONDS,
-                    sock_read=request.read_seconds,
-                ),
+                timeout=self._limits(request),
                 # A redirect would carry our credentials to wherever it points.
                 allow_redirects=False,
                 ssl=self._tls(identity),
                 server_hostname=self._cluster.tls_server_name or None,
                 proxy=self._cluster.proxy_url or None,
             )
+
+    def _limits(self, request: Request) -> aiohttp.ClientTimeout:
+        """How long an answer may take, and be silent, once it has begun."""
+        total = None if request.read_seconds is not None else self._answer_seconds
+        silence = request.read_seconds or self._request_seconds
+        return aiohttp.ClientTimeout(total, sock_connect=CONNECT_SECONDS, sock_read=silence)
 
     def _tls(self, identity: Identity) -> ssl.SSLContext:
         """The context of an identity; another one means other connections."""
