@@ -15,12 +15,12 @@ import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from laneway.kube.errors import KubeError, UnreachableError, pause_after
+from laneway.kube.errors import KubeError, is_outage, pause_after
 from laneway.kube.queue import K, ShutDownError, WorkQueue
 
 log = logging.getLogger(__name__)
 
-AWAY_SECONDS = 30.0
+OUTAGE_SECONDS = 30.0
 """How long at most a key waits because of an outage: as long as an informer."""
 
 
@@ -50,8 +50,7 @@ async def _work(queue: WorkQueue[K], reconcile: Reconcile[K]) -> None:
         try:
             result = await reconcile(key)
         except KubeError as error:
-            away = isinstance(error, UnreachableError)
-            cap = AWAY_SECONDS if away else math.inf
+            cap = OUTAGE_SECONDS if is_outage(error) else math.inf
             delay = queue.retry(key, least=pause_after(error, 0.0), cap=cap)
             log.warning("%s: %s; retrying in %.1f s", key, error, delay)
         except Exception:

@@ -123,6 +123,13 @@ _MAX_RETRY_AFTER = 300.0
 """A server that says more is not believed: Kubernetes itself says 32 s at most."""
 
 
+def is_outage(error: KubeError) -> bool:
+    """Whether a failure is the server's, or of something between us, and not of what was asked."""
+    if isinstance(error, ApiError):
+        return error.code >= 500 or error.code == 429
+    return isinstance(error, UnreachableError)
+
+
 def pause_after(error: Exception, seconds: float) -> float:
     """How long to wait before the next attempt: so long, or as long as the server says."""
     said = error.retry_after if isinstance(error, ApiError) else None

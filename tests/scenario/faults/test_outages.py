@@ -25,7 +25,7 @@ async def test_an_outage_is_waited_out_with_few_requests(site: Any, role: str) -
     assert len(asked) > 5
     assert max(asked.values()) <= MOST_IN_TWO_MINUTES, asked.most_common(5)
     line.heal()
-    await site.time.passes(35)
+    await site.time.passes(35)  # The longest pause.
     await site.reached()
 
 

@@ -47,7 +47,8 @@ async def test_a_key_waits_as_long_as_the_server_says_and_not_for_long_after_an_
     clock = Immediately()
     queue: WorkQueue[str] = WorkQueue(base=1.0, scheduler=clock)
     put_off = ApiError(429, "TooManyRequests", "too many", retry_after=32.0)
-    failures = [put_off, *[UnreachableError("no answer")] * 7, RuntimeError("a bug")]
+    away = [UnreachableError("no answer"), ApiError(503, "", "starting")]
+    failures = [put_off, *away, *away, *away, away[0], RuntimeError("a bug")]
 
     async def reconcile(key: str) -> None:
         if failures:
