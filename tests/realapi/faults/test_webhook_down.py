@@ -21,9 +21,9 @@ from support.reviewing import make_vm
 DOWN = "https://127.0.0.1:1"
 VM = make_vm("desk", {"name": "a", "deviceName": "b"})
 UNREACHED = (
-    'Internal error occurred: failed calling webhook "vms.laneway.harvesterhci.io": failed to call '
-    'webhook: Post "https://127.0.0.1:1/v1/webhook/mutation?timeout=30s": dial tcp 127.0.0.1:1: '
-    "connect: connection refused (500 InternalError)"
+    r'failed calling webhook "[a-z-]+\.laneway\.harvesterhci\.io": failed to call webhook: '
+    r'Post "https://127\.0\.0\.1:1/v1/webhook/mutation\?timeout=30s": '
+    r"dial tcp 127\.0\.0\.1:1: connect: connection refused \(500 InternalError\)"
 )
 
 
@@ -43,9 +43,8 @@ async def test_vms_with_devices_wait_for_the_webhook_and_others_do_not(
     async with serving:
         served_at = await _point(admin, DOWN)
         await admin.create(VMS, make_vm("plain"), "default")
-        with pytest.raises(ApiError) as caught:
+        with pytest.raises(ApiError, match=UNREACHED):
             await admin.create(VMS, VM, "default")
-        assert str(caught.value) == UNREACHED
         await _point(admin, served_at)
         with pytest.raises(ForbiddenError, match="No device has the resource 'b'"):
             await admin.create(VMS, VM, "default")
