@@ -150,8 +150,10 @@ PLACE = "spec.validation.openAPIV3Schema.properties[spec].properties"
             f"{SCHEMA}/size",
             {
                 "type": "array",
+                "maxItems": 5,
                 "items": {
                     "type": "string",
+                    "maxLength": 5,
                     "x-kubernetes-validations": [{"rule": "self == oldSelf"}],
                 },
             },

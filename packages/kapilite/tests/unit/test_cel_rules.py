@@ -129,12 +129,31 @@ def test_what_an_update_leaves_alone_may_stay_invalid() -> None:
     assert found(schema, old | {"b": "longer"}, old)[0].startswith("b: Too long")
 
 
+EACH_WITH_EACH = {"rule": "self.all(a, self.all(b, self.all(c, a + b + c >= 0)))"}
+
+
 def test_a_rule_that_costs_too_much_is_stopped() -> None:
-    numbers = {"type": "array", "items": INTEGER}
-    heavy = {"rule": "self.all(a, self.all(b, self.all(c, a + b + c >= 0)))"}
-    schema = root(x=numbers | {"x-kubernetes-validations": [heavy]})
-    (text,) = found(schema, {"x": list(range(300))})
+    numbers = {"type": "array", "items": INTEGER, "maxItems": 100}
+    schema = root(x=numbers | {"x-kubernetes-validations": [EACH_WITH_EACH]})
+    (text,) = found(schema, {"x": list(range(100))})
     assert "call cost exceeds limit" in text
+
+
+def test_rules_that_may_cost_too_much_are_refused_with_their_definition() -> None:
+    """Each by itself, and all together; an update may keep what is served."""
+    numbers = {"type": "array", "items": INTEGER, "x-kubernetes-validations": [EACH_WITH_EACH]}
+    each = "s.properties[x].x-kubernetes-validations[0].rule"
+    refused = list(structural.problems(root(x=numbers), "s"))
+    assert [one.field for one in refused] == [each, each, "s"]
+    assert "estimated rule cost exceeds budget by factor of more than 100x" in refused[0].message
+
+    kept = structural.problems(root(x=numbers), "s", is_kept=True)
+    assert [one.field for one in kept] == [each, "s"]
+
+    bounded = numbers | {"maxItems": 100}
+    assert list(structural.problems(root(x=bounded), "s")) == []
+    many = root(**{f"x{index}": bounded for index in range(12)})
+    assert [one.field for one in structural.problems(many, "s")][-1] == "s"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kapilite import problems as problem
-from kapilite.cel.checker import check
+from kapilite.cel.checker import checked
+from kapilite.cel.costs import estimate
+from kapilite.cel.extents import times_in_request
 from kapilite.cel.program import Program, program
 from kapilite.cel.syntax import CelSyntaxError
 from kapilite.cel.types import BOOL, STRING, Type, optional_of
@@ -18,6 +20,7 @@ from kapilite.cel.types import BOOL, STRING, Type, optional_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from kapilite.cel.extents import Extent
     from kapilite.cel.typed import Schema
     from kapilite.problems import Problem
 
@@ -64,41 +67,53 @@ def prepared(raw: dict[str, Any], schema: Schema) -> Rule:
     )
 
 
-def mistakes(
-    schema: Schema, raw: dict[str, Any], path: str, kind: Type | None, *, lost_at: str
-) -> Iterator[Problem]:
-    """What keeps a rule from being evaluated on values of this type.
+class Scope(NamedTuple):
+    """What is known of the values that a rule is about."""
 
-    `lost_at` is the place from which on an old value cannot be found again.
-    """
-    wrong = list(_shape(schema, raw, path))
-    yield from wrong
-    if wrong:
-        return
-    if kind is None:
-        preserve = str(bool(schema.get("x-kubernetes-preserve-unknown-fields"))).lower()
-        why = (
-            "rule declared on schema that does not support validation rules type: "
-            f"'{schema.get('type', '')}' x-kubernetes-preserve-unknown-fields: '{preserve}'"
-        )
-        yield problem.invalid(f"{path}.rule", raw["rule"], why)
-        return
-    old = optional_of(kind) if raw.get("optionalOldSelf") else kind
-    variables = {"self": kind, "oldSelf": old}
-    wrong = list(_compiles(f"{path}.rule", raw["rule"], variables, BOOL))
-    yield from wrong
+    kind: Type
+    extent: Extent
+    times: int | None
+    """How many of them there can be in an object; None where the schema sets no limit."""
+    lost_at: str
+    """The place from which on an old value cannot be found again."""
+
+
+class Cost(NamedTuple):
+    """What a rule or its message may cost at most."""
+
+    field: str
+    estimate: int
+
+
+class Judged(NamedTuple):
+    problems: list[Problem]
+    costs: list[Cost]
+
+
+def judged(schema: Schema, raw: dict[str, Any], path: str, scope: Scope) -> Judged:
+    """What keeps a rule from being evaluated on values of this type, and its costs."""
+    found = Judged(list(_shape(schema, raw, path)), [])
+    if found.problems:
+        return found
+    old = optional_of(scope.kind) if raw.get("optionalOldSelf") else scope.kind
+    expressions = _Expressions({"self": scope.kind, "oldSelf": old}, scope.extent, found)
+    count = times_in_request(scope.extent) if scope.times is None else scope.times
+    if not expressions.add(f"{path}.rule", raw["rule"], BOOL, count):
+        return found
     if raw.get("messageExpression"):
-        field = f"{path}.messageExpression"
-        yield from _compiles(field, raw["messageExpression"], variables, STRING)
-    if wrong:
-        return
+        expressions.add(f"{path}.messageExpression", raw["messageExpression"], STRING, 1)
     uses_old = program(raw["rule"]).uses_old
-    if uses_old and lost_at and not raw.get("optionalOldSelf"):
-        why = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {lost_at}"
-        yield problem.invalid(f"{path}.rule", raw["rule"], why)
+    if uses_old and scope.lost_at and not raw.get("optionalOldSelf"):
+        why = (
+            "oldSelf cannot be used on the uncorrelatable portion of the schema within "
+            f"{scope.lost_at}"
+        )
+        found.problems.append(problem.invalid(f"{path}.rule", raw["rule"], why))
     if raw.get("optionalOldSelf") is not None and not uses_old:
         why = "may not be set if oldSelf is not used in rule"
-        yield problem.invalid(f"{path}.optionalOldSelf", raw["optionalOldSelf"], why)
+        given = raw["optionalOldSelf"]
+        found.problems.append(problem.invalid(f"{path}.optionalOldSelf", given, why))
+    return found
 
 
 def _shape(schema: Schema, raw: dict[str, Any], path: str) -> Iterator[Problem]:
@@ -138,15 +153,29 @@ def _messages(texts: dict[str, str], path: str) -> Iterator[Problem]:
         yield problem.required(f"{path}.messageExpression", why)
 
 
-def _compiles(field: str, text: str, variables: dict[str, Type], wanted: Type) -> Iterator[Problem]:
-    try:
-        found = check(text, program(text).tree, variables)
-    except CelSyntaxError as error:
-        yield problem.invalid(field, text, f"compilation failed: {error}")
-        return
-    if found != wanted:
-        what = "messageExpression" if wanted == STRING else "cel expression"
-        yield problem.invalid(field, text, f"{what} must evaluate to a {wanted}")
+class _Expressions(NamedTuple):
+    """Checks the expressions of one rule."""
+
+    variables: dict[str, Type]
+    extent: Extent
+    found: Judged
+
+    def add(self, field: str, text: str, wanted: Type, count: int) -> bool:
+        """Whether an expression compiles; its cost is that of so many evaluations."""
+        try:
+            tree = program(text).tree
+            known = checked(text, tree, self.variables)
+        except CelSyntaxError as error:
+            why = f"compilation failed: {error}"
+            self.found.problems.append(problem.invalid(field, text, why))
+            return False
+        if known.kind != wanted:
+            what = "messageExpression" if wanted == STRING else "cel expression"
+            why = f"{what} must evaluate to a {wanted}"
+            self.found.problems.append(problem.invalid(field, text, why))
+            return False
+        self.found.costs.append(Cost(field, estimate(tree, known, self.extent) * count))
+        return True
 
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\['((?:[^'\\]|\\.)*)'\]")

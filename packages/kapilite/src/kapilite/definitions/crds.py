@@ -40,7 +40,7 @@ def problems(
     crd: dict[str, Any], old: dict[str, Any] | None, kinds: Iterable[Kind]
 ) -> list[Problem]:
     """Everything that keeps a definition that was decoded from being stored next to `kinds`."""
-    found = [*_naming(crd, old, kinds), *specs.problems(crd["spec"])]
+    found = [*_naming(crd, old, kinds), *specs.problems(crd["spec"], (old or {}).get("spec"))]
     found.extend(acceptance.problems(crd, old))
     if old is None:
         return found

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kapilite import problems as problem
-from kapilite.cel import rules, typed
+from kapilite.cel import extents, rules, typed
+from kapilite.definitions import budgets
 from kapilite.definitions.shape import EMBEDDED, LOGIC, PRESERVES
 from kapilite.problems import Problem
 
@@ -57,6 +58,8 @@ class _Place(NamedTuple):
     """The place from which on an old value cannot be found again."""
     has_rules: bool = True
     """Rules are compiled: the schema is structural so far, and this is outside of logic."""
+    times: int | None = 1
+    """How many values there can be here; None where the schema sets no limit."""
     depth: int = 0
 
     def below(self, name: str, **changes: Any) -> _Place:
@@ -69,16 +72,21 @@ class _Found(NamedTuple):
 
     schema: list[Problem]
     rules: list[Problem]
+    costs: list[rules.Cost]
 
 
-def problems(schema: Schema, path: str, *, with_rules: bool) -> list[Problem]:
-    """What is wrong with keywords; with rules only where the schema can be made types of."""
+def problems(schema: Schema, path: str, *, with_rules: bool, is_kept: bool) -> list[Problem]:
+    """What is wrong with keywords; with rules only where the schema can be made types of.
+
+    A schema that an update keeps may have rules that cost more than new ones may.
+    """
     found = _judged(schema, _Place(path, is_root=True, has_rules=with_rules))
-    return [*found.schema, *found.rules]
+    each = [] if is_kept else budgets.each(found.costs)
+    return [*found.schema, *found.rules, *each, *budgets.total(found.costs, path)]
 
 
 def _judged(schema: Schema, place: _Place) -> _Found:
-    found = _Found([], [])
+    found = _Found([], [], [])
     if place.depth > DEPTH_LIMIT:
         why = f"nested more than {DEPTH_LIMIT} levels deep"
         found.schema.append(problem.forbidden(place.path, why))
@@ -88,18 +96,22 @@ def _judged(schema: Schema, place: _Place) -> _Found:
         inner = _judged(sub, where)
         found.schema.extend(inner.schema)
         found.rules.extend(inner.rules)
+        found.costs.extend(inner.costs)
     found.schema.extend(_maps(schema, place.path))
     found.schema.extend(_lists(schema, place.path))
     raw = schema.get(rules.RULES)
     if raw and place.has_rules and not found.schema:
         is_resource = place.is_root or bool(schema.get(EMBEDDED))
         kind = typed.type_of(schema, is_root=is_resource)
-        if kind is None:
+        extent = extents.extent_of(schema, is_root=is_resource)
+        if kind is None or extent is None:
             found.rules.append(_untyped(place.path))
             return found
+        scope = rules.Scope(kind, extent, place.times, place.lost_at)
         for index, rule in enumerate(raw):
-            field = f"{place.path}.{rules.RULES}[{index}]"
-            found.rules.extend(rules.mistakes(schema, rule, field, kind, lost_at=place.lost_at))
+            judged = rules.judged(schema, rule, f"{place.path}.{rules.RULES}[{index}]", scope)
+            found.rules.extend(judged.problems)
+            found.costs.extend(judged.costs)
     return found
 
 
@@ -138,6 +150,8 @@ def _unserved(schema: Schema, place: _Place) -> Iterator[Problem]:
 
 def _members(schema: Schema, place: _Place) -> Iterator[tuple[Schema, _Place]]:
     """The schemas right below this one, and what their place is."""
+    here, below = place.times, extents.count_below(schema)
+    place = place._replace(times=None if here is None or below is None else here * below)
     extra, items = schema.get("additionalProperties"), schema.get("items")
     if isinstance(extra, dict):
         why = "inside additionalProperties applying to object metadata"

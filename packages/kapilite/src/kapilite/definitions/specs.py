@@ -17,7 +17,7 @@ from kapilite.printers.tables import compile_path
 from kapilite.schemas.comparing import same
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from kapilite.problems import Problem
 
@@ -50,15 +50,16 @@ _SHARED = {
 """What versions may have in common, and where in the spec it is then."""
 
 
-def problems(spec: Object) -> Iterator[Problem]:
-    """Everything that is wrong with a spec by itself."""
+def problems(spec: Object, before: Object | None = None) -> Iterator[Problem]:
+    """Everything that is wrong with a spec; of the one `before`, only its schemas matter."""
     versions = spec.get("versions") or []
     if len(versions) > VERSIONS_LIMIT:
         yield problem.too_many("spec.versions", len(versions), VERSIONS_LIMIT)
         return
     yield from _group(spec["group"])
     yield from _one_of("spec.scope", spec["scope"], _SCOPES)
-    yield from _versions(versions)
+    kept = {one["name"]: _schema(one) for one in (before or {}).get("versions") or ()}
+    yield from _versions(versions, kept)
     yield from _names(spec["names"])
     yield from _conversion(spec.get("conversion") or {})
     if spec.get("preserveUnknownFields"):
@@ -145,7 +146,7 @@ def _is_shared(versions: list[Object], key: str) -> bool:
     return all(same(version.get(key), first) for version in versions)
 
 
-def _versions(versions: list[Object]) -> Iterator[Problem]:
+def _versions(versions: list[Object], kept: Mapping[str, Object | None]) -> Iterator[Problem]:
     for index, version in enumerate(versions):
         name = version["name"]
         if wrong := names.label_1035(name):
@@ -161,7 +162,7 @@ def _versions(versions: list[Object]) -> Iterator[Problem]:
     if sum(version["storage"] for version in versions) != 1:
         why = "must have exactly one version marked as storage version"
         yield problem.invalid("spec.versions", seen, why)
-    yield from _schemas(versions)
+    yield from _schemas(versions, kept)
     for part in _parts(versions, "subresources"):
         yield from _scale((part.value or {}).get("scale"), f"{part.path}.scale")
     for part in _parts(versions, "additionalPrinterColumns"):
@@ -172,14 +173,15 @@ def _versions(versions: list[Object]) -> Iterator[Problem]:
             yield from _selectable(part, versions)
 
 
-def _schemas(versions: list[Object]) -> Iterator[Problem]:
+def _schemas(versions: list[Object], kept: Mapping[str, Object | None]) -> Iterator[Problem]:
     for part in _parts(versions, "schema"):
         schema = (part.value or {}).get("openAPIV3Schema")
         if schema is not None:
             of = versions if part.version is None else [part.version]
             has_status = any(_has_status(versions, version) for version in of)
             where = f"{part.path}.openAPIV3Schema"
-            yield from structural.problems(schema, where, has_status=has_status)
+            is_kept = all(kept.get(version["name"]) == schema for version in of)
+            yield from structural.problems(schema, where, has_status=has_status, is_kept=is_kept)
 
 
 def _schema(version: Object) -> Object | None:

@@ -51,8 +51,10 @@ _AT_A_ROOT_WITH_STATUS = (
 _SWITCHES = ("nullable", "x-kubernetes-embedded-resource", "x-kubernetes-int-or-string")
 
 
-def problems(schema: Schema, path: str, *, has_status: bool = False) -> Iterator[Problem]:
-    """Everything that keeps this schema from being served."""
+def problems(
+    schema: Schema, path: str, *, has_status: bool = False, is_kept: bool = False
+) -> Iterator[Problem]:
+    """Everything that keeps this schema from being served; `is_kept`: it is served already."""
     found = list(_root(schema, path, has_status=has_status))
     unread = shape.unread(schema)
     is_sound = not unread
@@ -60,7 +62,7 @@ def problems(schema: Schema, path: str, *, has_status: bool = False) -> Iterator
         wrong = shape.problems(schema, path) or list(defaults.problems(schema, path))
         found += wrong
         is_sound = not wrong
-    found += keywords.problems(schema, path, with_rules=is_sound)
+    found += keywords.problems(schema, path, with_rules=is_sound, is_kept=is_kept)
     if unread and not found:
         found.append(problem.invalid(path, "", f"OpenAPIV3Schema '{unread}' is not supported"))
     yield from found
