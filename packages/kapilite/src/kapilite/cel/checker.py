@@ -90,7 +90,7 @@ def check(text: str, node: Node, variables: Mapping[str, Type]) -> Type:
 
 def checked(text: str, node: Node, variables: Mapping[str, Type]) -> Checked:
     """The types of an expression and of all its parts."""
-    checker = _Checker(text)
+    checker = _Checker(text, variables)
     checker.of(node, variables)
     found = checker.finished(node)
     literals.refuse_wrong(text, node, found.types)
@@ -98,8 +98,9 @@ def checked(text: str, node: Node, variables: Mapping[str, Type]) -> Checked:
 
 
 class _Checker:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, variables: Mapping[str, Type]) -> None:
         self._text = text
+        self._variables = variables
         self._inference = Inference()
         self._types: dict[int, Type] = {}
         self._overloads: dict[int, list[Overload]] = {}
@@ -139,7 +140,8 @@ class _Checker:
 
     def _ident(self, node: Ident, scope: Mapping[str, Type]) -> Type:
         found = scope.get(node.name) or self._type_named(node.name)
-        if found is None:
+        is_hidden = node.is_global and scope.get(node.name) is not self._variables.get(node.name)
+        if found is None or is_hidden:  # cel-go would find a variable behind that of a macro
             raise self._error(node, f"undeclared reference to '{node.name}' (in container '')")
         return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import operator
+import re
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
@@ -59,15 +60,7 @@ def _url(text: str) -> urls.Url:
         raise CelError(why) from error
 
 
-@declare("isURL(string) bool")
-def _is_url(text: str) -> bool:
-    try:
-        urls.parse_request(text)
-    except ValueError:
-        return False
-    return True
-
-
+declare("isURL(string) bool")(urls.is_request)
 declare("url.getScheme() string")(operator.attrgetter("scheme"))
 declare("url.getHost() string")(operator.attrgetter("host"))
 declare("url.getHostname() string")(operator.attrgetter("hostname"))
@@ -168,7 +161,7 @@ declare("string(ip) string", "string(cidr) string")(str)
 @declare("cidr(string) cidr")
 def _cidr(text: str) -> Cidr:
     address, slash, bits = text.partition("/")
-    if not slash or not (bits.isascii() and bits.isdigit()):
+    if not slash or not re.fullmatch("0|[1-9][0-9]*", bits):
         raise CelError(f'network address parse error during conversion from string: "{text}"')
     _parsed_ip(address)
     try:
@@ -233,8 +226,8 @@ _Problems = Callable[[str], list[str]]
 
 
 def _prefix(rule: _Problems) -> _Problems:
-    """What is put behind a prefix makes its last dash an inner one."""
-    return lambda text: rule(text[:-1] + "a" if len(text) > 1 and text.endswith("-") else text)
+    """A dash at the end is forgiven, and with it what is before it."""
+    return lambda text: rule(text[:-2] + "a" if len(text) > 1 and text.endswith("-") else text)
 
 
 def _format_of(name: str, why: str) -> _Problems:
@@ -250,7 +243,7 @@ _NAMED: dict[str, _Problems] = {
     "dns1035LabelPrefix": _prefix(names.label_1035),
     "qualifiedName": names.qualified_name,
     "labelValue": names.label_value,
-    "uri": _format_of("uri", "invalid URI for request"),
+    "uri": lambda text: [] if urls.is_request(text) else ["invalid URI for request"],
     "uuid": _format_of("uuid", "does not match the UUID format"),
     "byte": _format_of("byte", "invalid base64"),
     "date": _format_of("date", "invalid date"),

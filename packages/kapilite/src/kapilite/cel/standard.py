@@ -268,12 +268,21 @@ def _double(value: float) -> float:
     return float(value)
 
 
+_DOUBLE = re.compile(r"[+-]?(?:[0-9_.]+(?:e[+-]?[0-9_]+)?|inf|infinity)|nan", re.IGNORECASE)
+_HEXADECIMAL = re.compile(r"[+-]?0x[0-9a-f]*\.?[0-9a-f]*p[+-]?[0-9]+", re.IGNORECASE)
+
+
 @declare("double(string) double")
 def _double_of_text(text: str) -> float:
     try:
-        return float(text.replace("_", "?"))  # which Python would take between digits
-    except ValueError as error:
-        raise CelError("type conversion error from 'string' to 'double'") from error
+        if _HEXADECIMAL.fullmatch(text):
+            return float.fromhex(text)
+        found = float(text) if _DOUBLE.fullmatch(text) else None
+    except (ValueError, OverflowError):
+        found = None
+    if found is None or (math.isinf(found) and "n" not in text.lower()):
+        raise CelError("type conversion error from 'string' to 'double'")
+    return found
 
 
 @declare("bool(bool) bool")

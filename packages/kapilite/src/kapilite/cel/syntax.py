@@ -28,6 +28,8 @@ class Literal(NamedTuple):
 class Ident(NamedTuple):
     name: str
     at: int
+    is_global: bool = False
+    """Written with a dot in front: no variable of a macro."""
 
 
 class Select(NamedTuple):
@@ -277,7 +279,7 @@ class _Parser:
                 count += 1
             if count % 2 == 0:
                 return self._member(self._primary(depth), depth)  # an even number is none
-            if token.text == "-" and self._peek().kind in ("int", "float"):
+            if token.text == "-" and count == 1 and self._peek().kind in ("int", "float"):
                 # Only so can the smallest integer be written.
                 return self._member(self._number("-"), depth)
             return Call(
@@ -344,9 +346,15 @@ class _Parser:
                 case "{":
                     return self._map(token.at, depth)
                 case ".":
-                    return self._name(self.expect("name", ""), depth)
+                    return self._global(self.expect("name", ""), depth)
         shown = token.text or "<EOF>"
         raise self._error(token.at, f"Syntax error: mismatched input '{shown}'")
+
+    def _global(self, token: _Token, depth: int) -> Node:
+        if token.text in ("true", "false", "null"):
+            raise self._error(token.at, f"Syntax error: mismatched input '{token.text}'")
+        found = self._name(token, depth)
+        return found._replace(is_global=True) if isinstance(found, Ident) else found
 
     def _name(self, token: _Token, depth: int) -> Node:
         if token.text in ("true", "false", "null"):

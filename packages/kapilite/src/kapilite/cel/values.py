@@ -107,7 +107,7 @@ def duration(ns: int) -> Duration:
 
 
 _RFC3339 = re.compile(
-    r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:[.,](\d{1,9})\d*)?(Z|[+-]\d\d:\d\d)", re.ASCII
+    r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:[.,](\d{1,9})\d*)?(Z|[+-]\d\d:[0-5]\d)", re.ASCII
 )
 
 
