@@ -190,7 +190,7 @@ async def test_an_immutable_field_stays(api: Any, widgets: str, make_widget: Any
     assert refused.body["details"]["causes"] == [
         {
             "reason": "FieldValueInvalid",
-            "message": 'Invalid value: "string": serial is immutable',
+            "message": 'Invalid value: "s2": serial is immutable',
             "field": "spec.serial",
         }
     ]
