@@ -5,7 +5,8 @@ expression gets an argument of another type than it needs, or one whose type is 
 is evaluated (`dyn`): what is refused is compared as well. Not so below `{!int}`: keys of maps, of
 which the library accepts some that are none, and optional members, of which it dies. Go looks at
 the entries of a map in no order: `pairs` and `listed`, which have several, are used where their
-order does not matter.
+order does not matter. A whole list is `dyn` only where the texts say so: of what a function gives
+for one, the library guesses the type.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 DEPTH = 3
 _UNORDERED = {"pairs", "listed"}
+_SCALARS = (
+    *("int", "uint", "double", "bool", "string", "bytes", "time", "span", "null", "type", "ip"),
+    *("cidr", "url", "quantity", "semver", "format"),
+)
 _PLACE = re.compile(r"\{(!?)(\w+)(?::([\w=,]+))?\}")
 
 Scope = dict[str, str]
@@ -49,7 +54,12 @@ def _expression(draw: DrawFn, kind: str, scope: Scope, depth: int, *, is_exact: 
     odd = 0 if is_exact else draw(st.integers(0, 40))
     if odd == 1:
         kind = draw(st.sampled_from(_ODD))
-    known = [name for name, one in scope.items() if one == kind or odd in (2, 3)]
+    is_scalar = kind in _SCALARS
+    known = [
+        name
+        for name, one in scope.items()
+        if one == kind or (odd in (2, 3) and (is_scalar or one in _SCALARS))
+    ]
     leaves = _LEAVES[kind] if is_exact else [*(known * 4), *_LEAVES[kind]]
     if depth <= 0 or not _TREES[kind] or draw(st.integers(0, 4)) == 0:
         text = draw(st.sampled_from(leaves))
@@ -64,7 +74,7 @@ def _expression(draw: DrawFn, kind: str, scope: Scope, depth: int, *, is_exact: 
             parts += [template[at : match.start()], draw(below)]
             at = match.end()
         text = "".join([*parts, template[at:]])
-    return f"dyn({text})" if odd == 4 else text
+    return f"dyn({text})" if odd == 4 and is_scalar else text
 
 
 def expressions(variables: Scope, *kinds: str) -> SearchStrategy[str]:
