@@ -123,11 +123,11 @@ def thing(crd: Object, spec: Object) -> Object:
 
 
 def theirs(answer: Any) -> Any:
-    return {(error["type"], error["field"].replace("<nil>", "")) for error in answer["errors"]}
+    return {(error["type"], error["field"]) for error in answer["errors"]}
 
 
 def ours(found: Judged) -> Any:
-    return {(reason, field.replace("<nil>", "")) for reason, field in found.errors}
+    return set(found.errors)
 
 
 def judge(checker: Any, crd: Object, spec: Object, old: Object | None) -> None:

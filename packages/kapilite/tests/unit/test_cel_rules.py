@@ -189,4 +189,4 @@ def test_the_identity_of_a_resource_is_always_there() -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"free": 1}}
     assert found(schema, {"metadata": {"name": "ab"}, "pod": pod}) == []
     texts = found(schema, {"metadata": {"name": "b"}, "pod": pod | {"kind": "Node"}})
-    assert [text.split(":")[0] for text in texts] == ["", "pod"]
+    assert [text.split(":")[0] for text in texts] == ["<nil>", "pod"]

@@ -27,6 +27,8 @@ OBJECT_LIMIT = 2_000_000
 served. Kubernetes allows five times as much."""
 
 MESSAGE_LIMIT = 5 * 1024
+_ROOT = "<nil>"
+"""What Kubernetes calls the place of the whole object."""
 
 
 class Plan(NamedTuple):
@@ -169,10 +171,12 @@ class _Evaluation:
             try:
                 holds = self._run(rule.program, variables) is True
             except CelError as error:
-                self.found.append(problem.invalid(path, kind, _failed(rule, str(error))))
+                why = _failed(rule, str(error))
+                self.found.append(problem.invalid(path or _ROOT, kind, why))
                 continue
             except CostExceeded as error:
-                self.found.append(problem.invalid(path, kind, _stopped(rule, str(error))))
+                why = _stopped(rule, str(error))
+                self.found.append(problem.invalid(path or _ROOT, kind, why))
                 return False
             if not holds and (rule.program.uses_old or not kept):
                 shown = problem.OMITTED if kind in ("object", "array") else value
@@ -190,7 +194,7 @@ class _Evaluation:
 
     def _broken(self, rule: Rule, variables: dict[str, Any], value: Any, path: str) -> Problem:
         detail = self._message(rule, variables) or rule.message or f"failed rule: {rule.shown}"
-        field = ".".join(part for part in (path, rule.field_path) if part)
+        field = ".".join(part for part in (path, rule.field_path) if part) or _ROOT
         match rule.reason:
             case "FieldValueForbidden":
                 return problem.forbidden(field, detail)

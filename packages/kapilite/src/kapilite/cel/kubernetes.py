@@ -60,7 +60,7 @@ def _url(text: str) -> urls.Url:
         raise CelError(why) from error
 
 
-declare("isURL(string) bool")(urls.is_request)
+declare("isURL(string) bool")(urls.is_request_uri)
 declare("url.getScheme() string")(operator.attrgetter("scheme"))
 declare("url.getHost() string")(operator.attrgetter("host"))
 declare("url.getHostname() string")(operator.attrgetter("hostname"))
@@ -243,7 +243,7 @@ _NAMED: dict[str, _Problems] = {
     "dns1035LabelPrefix": _prefix(names.label_1035),
     "qualifiedName": names.qualified_name,
     "labelValue": names.label_value,
-    "uri": lambda text: [] if urls.is_request(text) else ["invalid URI for request"],
+    "uri": lambda text: [] if urls.is_request_uri(text) else ["invalid URI for request"],
     "uuid": _format_of("uuid", "does not match the UUID format"),
     "byte": _format_of("byte", "invalid base64"),
     "date": _format_of("date", "invalid date"),

@@ -58,15 +58,6 @@ class Url(NamedTuple):
         return found
 
 
-def is_request(text: str) -> bool:
-    """Whether a text could be the target of an HTTP request."""
-    try:
-        _parse(text, is_request=True)
-    except ValueError:
-        return False
-    return True
-
-
 def parse_request(text: str) -> Url:
     """An absolute URI or path, as in an HTTP request; ValueError for anything else."""
     _parse(text, is_request=True)

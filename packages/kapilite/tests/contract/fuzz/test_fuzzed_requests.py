@@ -163,6 +163,16 @@ BOMBS = {
         {"l": ["x"] * 9000},
     ),
     "defaults": (listed(type="object", properties=ROW), {"l": [{}] * 20_000}),
+    "sets": (
+        {
+            "type": "object",
+            "properties": {
+                "l": {"type": "array", "items": {"type": "integer"}, "maxItems": 3000},
+            },
+            "x-kubernetes-validations": [{"rule": "sets.contains(self.l, self.l)"}],
+        },
+        {"l": list(range(3000))},
+    ),
     "findings": (
         TEXT | {"x-kubernetes-validations": [{"rule": "self.s.findAll('a').size() > 0"}]},
         {"s": "a" * 2_000_000},
