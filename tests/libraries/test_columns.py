@@ -16,7 +16,7 @@ FAILED = "failed"
 
 # ---- paths ----
 
-keys = st.sampled_from(["a", "b", "c", r"a\.b", "a-b", "é", "_1", "7"])
+keys = st.sampled_from(["a", "a", "a", "b", "b", "c", r"a\.b", "a-b", "é", "_1", "7"])
 numbers = st.sampled_from(["0", "1", "-1", "-2", "3", "", "-", "99999999999999999999"])
 literals = st.sampled_from(
     [
@@ -60,7 +60,7 @@ ordered = st.one_of(
     fields,
     quoted.map("[{}]".format),
     slices.map("[{}]".format),
-    st.just("[*]"),
+    st.sampled_from(["[*]", "[*][*]", "[*].a"]),
     filters,
     unions,
 )
@@ -94,7 +94,7 @@ scalars = st.one_of(
         ]
     ),
 )
-names = st.sampled_from(["a", "b", "c", "a.b", "a-b", "é"])
+names = st.sampled_from(["a", "a", "a", "b", "b", "c", "a.b", "a-b", "é"])
 
 
 def values(size: int) -> st.SearchStrategy[Any]:
@@ -102,14 +102,16 @@ def values(size: int) -> st.SearchStrategy[Any]:
     return st.recursive(
         scalars,
         lambda inner: st.one_of(
-            st.lists(inner, max_size=3), st.dictionaries(names, inner, max_size=size)
+            st.lists(inner, max_size=3),
+            st.lists(st.lists(inner, max_size=2), min_size=2, max_size=3),
+            st.dictionaries(names, inner, max_size=size),
         ),
         max_leaves=10,
     )
 
 
 def objects(size: int) -> st.SearchStrategy[dict[str, Any]]:
-    return st.dictionaries(names, values(size), max_size=size)
+    return st.dictionaries(names, values(size), min_size=1, max_size=size)
 
 
 # ---- what each of them finds ----

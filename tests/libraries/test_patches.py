@@ -13,7 +13,7 @@ from kapilite.patches import json_patch, patch
 
 REFUSED = "refused"
 
-names = st.sampled_from(["a", "b", "c", "0", "-", "a/b", "~", "", "é"])
+names = st.sampled_from(["a", "a", "b", "b", "c", "0", "-", "a/b", "~", "", "é"])
 scalars = st.one_of(
     st.booleans(), st.integers(-2, 2), st.sampled_from([1.5, 1e22, "", "x", "1", "é"])
 )
@@ -31,11 +31,14 @@ def values(within: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
-documents = st.dictionaries(names, values(scalars), max_size=4)
+lists = st.lists(scalars, min_size=1, max_size=3)
+documents = st.dictionaries(names, st.one_of(values(scalars), lists), min_size=1, max_size=4)
 
 # ---- JSON patches ----
 
-parts = st.sampled_from(["a", "b", "c", "0", "1", "2", "-", "-1", "-2", "+1", "01", "9", "a~1b"])
+parts = st.sampled_from(
+    ["a", "a", "b", "b", "c", "0", "1", "2", "-", "-1", "-2", "+1", "01", "9", "a~1b"]
+)
 odd = st.sampled_from(["", "~0", "~", "~2", "~01", "é", " 1", "1.0", "9" * 30])
 pointers = st.one_of(
     st.lists(st.one_of(parts, parts, odd), min_size=1, max_size=3).map(
@@ -43,11 +46,13 @@ pointers = st.one_of(
     ),
     st.sampled_from(["", "a", "a/b", "/a/"]),
 )
-contents = values(st.one_of(scalars, st.just(1.0)))
+contents = values(scalars)
+tested = values(st.one_of(scalars, st.just(1.0)))
 
 
 def operation(name: str, *fields: str) -> st.SearchStrategy[dict[str, Any]]:
-    known = {"path": pointers, "from": pointers, "value": contents}
+    value = tested if name == "test" else contents
+    known = {"path": pointers, "from": pointers, "value": value}
     return st.fixed_dictionaries({"op": st.just(name), **{field: known[field] for field in fields}})
 
 
@@ -94,7 +99,7 @@ def test_json_patches_of_what_is_there(checker: Any, document: dict[str, Any], c
     there = list(places(document, ""))
     where = st.sampled_from(there or [("/a", 1)])
     source, (path, value) = change.draw(where), change.draw(where)
-    more = change.draw(st.sampled_from(["", "/a", "/-", "/0", "/b/c"]))
+    more = change.draw(st.sampled_from(["", "/a", "/-", "/0", "/-1", "/-2", "/2", "/b/c"]))
     changes = [
         {"op": "test", "path": path, "value": value},
         {
