@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kapilite.definitions import crds
@@ -132,6 +132,7 @@ def agree(checker: Any, path: str, obj: Any) -> None:
 
 @settings(max_examples=1500)
 @given(path=paths(ordered, ordered, ordered, noise), obj=objects(3))
+@example(path=".a[*][*]", obj={"a": [[1], [], [2]]})
 def test_what_is_at_a_path(checker: Any, path: str, obj: Any) -> None:
     agree(checker, path, obj)
 
