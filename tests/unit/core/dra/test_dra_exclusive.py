@@ -107,7 +107,7 @@ CARD = [offer(1, 0, None), offer(1, 1, None, Form.MDEV)]
 """A whole and a part of it."""
 
 
-@settings(max_examples=many(1000))
+@settings(max_examples=many(600))
 @example(PAIR, True, [("claim", 0), ("give up", 0), ("claim", 1)])
 @example(CARD, False, [("pod", 0), ("give up", 0), ("claim", 1)])
 @example(PAIR, False, [("break", 0), ("claim", 1), ("break", 0), ("claim", 0)])

@@ -48,7 +48,7 @@ def published(wanted: Pool, stored: dict[str, Body]) -> dict[str, Body]:
     return dict(change.write)
 
 
-@settings(max_examples=many(150))
+@settings(max_examples=many(80))
 @given(FLEETS, st.booleans(), st.data())
 def test_what_any_server_publishes_is_valid(fleet: Fleet, full: bool, data: st.DataObject) -> None:
     inventory, offers = offered(server(*fleet))
@@ -167,7 +167,7 @@ class Hardware:
         return True
 
 
-@settings(max_examples=many(150))
+@settings(max_examples=many(60))
 @given(FLEETS, st.randoms(use_true_random=False))
 @example(("workstation", [("pass group", 6, 0), ("pass group", 5, 0), ("vfs", 2, 3)]), Random(1))
 @example(("a100", [("mig", 0, 0), ("vgpus", 0, 0), ("pass group", 9, 0)]), Random(2))
