@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import unquote
 
 import aiohttp
 import msgspec
@@ -22,52 +21,10 @@ from yarl import URL
 
 from laneway.kube.cluster import Cluster, ClusterConfig
 from laneway.kube.tls import authorities
+from support.asked import WRITES, Asked, read
 
 SECONDS = 60.0
 _HOP = {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
-_VERBS = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}
-WRITES = frozenset(_VERBS.values())
-
-
-@dataclass(eq=False)
-class Asked:
-    """A request, and what became of it."""
-
-    verb: str
-    group: str
-    resource: str
-    name: str
-    subresource: str
-    body: bytes
-    query: dict[str, str]
-    status: int = 0
-    """What the server answered; 0: it has not been asked, or has not answered yet."""
-    not_before: float = 0.0
-    """When the client may ask the same again by the server's word, in the event loop's time."""
-    at: float = field(default_factory=lambda: asyncio.get_running_loop().time())
-    """When it was asked."""
-    answered: bool = True
-    """Whether the client got the answer."""
-
-    @property
-    def json(self) -> Any:
-        return msgspec.json.decode(self.body)
-
-    @property
-    def write(self) -> tuple[str, str, str, str, str, bytes]:
-        """What it writes; two that are the same write something twice."""
-        return *self.where, self.body
-
-    @property
-    def what(self) -> tuple[str, ...]:
-        """What is asked, whenever that is. Each object that is made is another."""
-        which = self.query.get("labelSelector", "") + self.query.get("fieldSelector", "")
-        made = self.json["metadata"]["name"] if self.verb == "create" else ""
-        return *self.where, which, made
-
-    @property
-    def where(self) -> tuple[str, str, str, str, str]:
-        return self.verb, self.group, self.resource, self.name, self.subresource
 
 
 @dataclass(eq=False)
@@ -225,7 +182,7 @@ class FaultProxy:
         transport = request.transport
         assert transport is not None
         self._open.add(transport)
-        asked = _read(request, await request.read())
+        asked = read(request, await request.read())
         self.asked.append(asked)
         self._under_way.add(asked)
         self._news.set()
@@ -322,17 +279,3 @@ def _refusal(fault: Fault) -> web.Response:
     body = msgspec.json.encode(status)
     headers = {"Content-Type": "application/json", **fault.headers}
     return web.Response(status=fault.status, body=body, headers=headers)
-
-
-def _read(request: web.Request, body: bytes) -> Asked:
-    """What a request is to Kubernetes."""
-    parts = [unquote(part) for part in request.raw_path.partition("?")[0].split("/") if part]
-    group = parts[1] if parts[:1] == ["apis"] else ""
-    parts = parts[2:] if parts[:1] == ["api"] else parts[3:]
-    if parts[:1] == ["namespaces"] and len(parts) > 2:
-        parts = parts[2:]
-    resource, name, subresource, *_ = [*parts, "", "", ""]
-    verb = _VERBS.get(request.method, "get" if name else "list")
-    if "watch" in request.query:
-        verb = "watch"
-    return Asked(verb, group, resource, name, subresource, body, dict(request.query))

@@ -9,8 +9,9 @@ from typing import Any
 
 from laneway.kube.client import Client
 from laneway.kube.errors import ApiError
+from support.asked import Asked
 from support.fast_time import FastTime
-from support.fault_proxy import Asked, FaultProxy
+from support.fault_proxy import FaultProxy
 from support.real_server import bound
 
 FLOW = "/apis/flowcontrol.apiserver.k8s.io/v1"

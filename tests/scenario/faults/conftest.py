@@ -17,9 +17,10 @@ from laneway.kube.config import load
 from laneway.kube.resource import served
 from laneway.sim.changes import Change
 from laneway.simcluster.kubevirt.objects import VMS
+from support.asked import Asked
 from support.caches import caught_up
 from support.fast_time import FastTime
-from support.fault_proxy import SECONDS, Asked, FaultProxy
+from support.fault_proxy import SECONDS, FaultProxy
 from support.kubevirts import with_kubevirt
 from support.worlds import NAMESPACE, World
 
