@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -32,7 +33,9 @@ class Asked:
     at: float = field(default_factory=lambda: asyncio.get_running_loop().time())
     """When it was asked."""
     answered: bool = True
-    """Whether the client got the answer."""
+    """Whether the client got the answer, as far as is known."""
+    ended: float = math.inf
+    """When the answer had been sent, in the event loop's time."""
 
     @property
     def json(self) -> Any:

@@ -84,7 +84,10 @@ class FaultProxy:
     # ------------------------------------------------------------------------ what goes wrong
 
     def cut(self) -> None:
-        """Reset every connection."""
+        """Reset every connection; an answer that has just been sent may be lost as well."""
+        just_now = asyncio.get_running_loop().time() - 1.0
+        for asked in self.asked:
+            asked.answered = asked.answered and asked.ended < just_now
         for transport in self._open:
             transport.abort()
 
@@ -196,6 +199,7 @@ class FaultProxy:
             transport.abort()
             return web.Response()  # It reaches no one.
         finally:
+            asked.ended = asyncio.get_running_loop().time()
             self._under_way.discard(asked)
             self._news.set()
 
@@ -237,6 +241,7 @@ class FaultProxy:
 
     async def _unless_stuck(self, transport: asyncio.Transport, asked: Asked) -> None:
         if transport in self._stuck:
+            asked.answered = False
             self._under_way.discard(asked)
             await asyncio.Event().wait()
 
