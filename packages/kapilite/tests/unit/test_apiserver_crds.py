@@ -173,6 +173,27 @@ async def test_a_bad_definition_is_refused_with_the_place(
     assert (await api("GET", CRDS)).body["items"] == []
 
 
+async def test_an_unknown_keyword_is_dropped_or_refused_as_a_field_of_any_object_is(
+    api: Any, widget_crd: Any
+) -> None:
+    _set(widget_crd, f"{SCHEMA}/size", {"type": "integer", "maximun": 5})
+    strict = await api("POST", f"{CRDS}?fieldValidation=Strict", widget_crd)
+    field = f"{SCHEMA.replace('/', '.').replace('.0.', '[0].')}.size.maximun"
+    assert (strict.status, f'unknown field "{field}"' in strict.body["message"]) == (400, True)
+
+    made = await api("POST", CRDS, widget_crd)
+    assert made.status == 201
+    schema = made.body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert schema["properties"]["spec"]["properties"]["size"] == {"type": "integer"}
+
+
+async def test_a_keyword_of_another_type_cannot_be_read(api: Any, widget_crd: Any) -> None:
+    _set(widget_crd, f"{SCHEMA}/size", {"type": "integer", "maximum": "5"})
+    refused = await api("POST", CRDS, widget_crd)
+    assert refused.status == 400
+    assert "json: cannot unmarshal string into Go struct field" in refused.body["message"]
+
+
 def test_a_definition_whose_names_are_taken_is_stored_and_not_served(widget_crd: Any) -> None:
     crds.default_names(widget_crd)
     first = widget_crd | {"status": crds.established(widget_crd, None, ())}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kapilite import metadata
+from kapilite import builtin, metadata
 from kapilite.admission.attributes import internal
 from kapilite.admission.review import converted
 from kapilite.errors import ApiError
@@ -23,6 +23,7 @@ from kapilite.schemas.comparing import same
 if TYPE_CHECKING:
     from kapilite.admission.attributes import Attributes, Object
     from kapilite.admission.matching import Match
+    from kapilite.kinds import Kind
 
 _IMMUTABLE = ("name", "uid")
 
@@ -45,8 +46,19 @@ def patched(match: Match, attributes: Attributes, operations: tuple[Any, ...]) -
         asked.api_version,
         asked.kind,
     ):
-        schema.fit(asked.schema, obj)
+        _read(asked, obj)
     return None if same(obj, before) else obj
+
+
+def _read(kind: Kind, obj: Object) -> None:
+    """Make of the changed object what the server makes of one that a client sends."""
+    if kind.custom:
+        schema.fit(kind.schema or {}, obj)
+        return
+    try:
+        builtin.complete(kind, obj)
+    except ApiError as error:
+        raise internal(error.message) from error
 
 
 def _within_reach(attributes: Attributes, before: Object, obj: Object) -> Object:

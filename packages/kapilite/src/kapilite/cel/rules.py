@@ -31,6 +31,7 @@ REASONS = (
     "FieldValueRequired",
     "FieldValueDuplicate",
 )
+_LINE_BREAK = re.compile(r"[\n\r]")
 _TEXTS = ("rule", "message", "messageExpression", "reason", "fieldPath")
 
 
@@ -90,11 +91,9 @@ class Judged(NamedTuple):
     costs: list[Cost]
 
 
-def judged(schema: Schema, raw: dict[str, Any], path: str, scope: Scope) -> Judged:
-    """What keeps a rule from being evaluated on values of this type, and its costs."""
-    found = Judged(list(_shape(schema, raw, path)), [])
-    if found.problems:
-        return found
+def judged(raw: dict[str, Any], path: str, scope: Scope) -> Judged:
+    """What keeps a rule that is well-formed from being evaluated, and its costs."""
+    found = Judged([], [])
     old = optional_of(scope.kind) if raw.get("optionalOldSelf") else scope.kind
     expressions = _Expressions({"self": scope.kind, "oldSelf": old}, scope.extent, found)
     count = times_in_request(scope.extent) if scope.times is None else scope.times
@@ -116,41 +115,41 @@ def judged(schema: Schema, raw: dict[str, Any], path: str, scope: Scope) -> Judg
     return found
 
 
-def _shape(schema: Schema, raw: dict[str, Any], path: str) -> Iterator[Problem]:
-    for name, value in raw.items():
-        if name == "optionalOldSelf":
-            if value is not None and not isinstance(value, bool):
-                yield problem.invalid(f"{path}.{name}", value, "must be a boolean")
-        elif name not in _TEXTS:
-            yield problem.invalid(f"{path}.{name}", value, "unknown field")
-        elif value is not None and not isinstance(value, str):
-            yield problem.invalid(f"{path}.{name}", value, "must be a string")
-    texts = {name: raw[name] for name in _TEXTS if isinstance(raw.get(name), str) and raw[name]}
-    if not texts.get("rule", "").strip():
-        yield problem.required(f"{path}.rule", "rule is not specified")
-    yield from _messages(texts, path)
-    if texts.get("reason", REASONS[0]) not in REASONS:
-        yield problem.not_supported(f"{path}.reason", texts["reason"], REASONS)
-    if "fieldPath" in texts:
-        try:
-            normal_path(texts["fieldPath"], schema)
-        except ValueError as error:
-            why = f"fieldPath must be a valid path: {error}"
-            yield problem.invalid(f"{path}.fieldPath", texts["fieldPath"], why)
-
-
-def _messages(texts: dict[str, str], path: str) -> Iterator[Problem]:
-    message = texts.get("message")
-    if message is not None and not message.strip():
-        yield problem.invalid(f"{path}.message", message, "message must be non-empty if specified")
-    if message is not None and "\n" in message.strip():
-        yield problem.invalid(f"{path}.message", message, "message must not contain line breaks")
-    if "\n" in texts.get("rule", "").strip() and not message and "messageExpression" not in texts:
-        why = "message must be specified if rule contains line breaks"
-        yield problem.required(f"{path}.message", why)
-    if not texts.get("messageExpression", "x").strip():
+def malformed(schema: Schema | None, raw: dict[str, Any], path: str) -> Iterator[Problem]:
+    """What is wrong with a rule whatever it computes; without a schema no path is looked up."""
+    texts = {name: raw.get(name) or "" for name in _TEXTS}
+    yield from _rule_and_message(texts, path)
+    if texts["messageExpression"] and not texts["messageExpression"].strip():
         why = "messageExpression must be non-empty if specified"
         yield problem.required(f"{path}.messageExpression", why)
+    if "reason" in raw and texts["reason"] not in REASONS:
+        yield problem.not_supported(f"{path}.reason", texts["reason"], REASONS)
+    place = texts["fieldPath"]
+    if not place:
+        return
+    if not place.strip():
+        yield problem.invalid(f"{path}.fieldPath", place, "must be non-empty if specified")
+    if _LINE_BREAK.search(place):
+        yield problem.invalid(f"{path}.fieldPath", place, "must not contain line breaks")
+    if schema is None:
+        return
+    try:
+        normal_path(place, schema)
+    except ValueError as error:
+        yield problem.invalid(f"{path}.fieldPath", place, f"must be a valid path: {error}")
+
+
+def _rule_and_message(texts: dict[str, str], path: str) -> Iterator[Problem]:
+    rule, message = texts["rule"].strip(), texts["message"].strip()
+    if not rule:
+        yield problem.required(f"{path}.rule", "rule is not specified")
+    elif texts["message"] and not message:
+        yield problem.invalid(f"{path}.message", texts["message"], "must be non-empty if specified")
+    elif _LINE_BREAK.search(message):
+        yield problem.invalid(f"{path}.message", texts["message"], "must not contain line breaks")
+    elif _LINE_BREAK.search(rule) and not message:
+        why = "message must be specified if rule contains line breaks"
+        yield problem.required(f"{path}.message", why)
 
 
 class _Expressions(NamedTuple):

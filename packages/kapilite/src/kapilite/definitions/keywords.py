@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kapilite import problems as problem
 from kapilite.cel import extents, rules, typed
 from kapilite.definitions import budgets
-from kapilite.definitions.shape import EMBEDDED, LOGIC, PRESERVES
+from kapilite.definitions.shape import EMBEDDED, LOGIC, PRESERVES, unread
 from kapilite.problems import Problem
 
 if TYPE_CHECKING:
@@ -99,19 +99,24 @@ def _judged(schema: Schema, place: _Place) -> _Found:
         found.costs.extend(inner.costs)
     found.schema.extend(_maps(schema, place.path))
     found.schema.extend(_lists(schema, place.path))
-    raw = schema.get(rules.RULES)
-    if raw and place.has_rules and not found.schema:
-        is_resource = place.is_root or bool(schema.get(EMBEDDED))
-        kind = typed.type_of(schema, is_root=is_resource)
-        extent = extents.extent_of(schema, is_root=is_resource)
-        if kind is None or extent is None:
-            found.rules.append(_untyped(place.path))
-            return found
-        scope = rules.Scope(kind, extent, place.times, place.lost_at)
-        for index, rule in enumerate(raw):
-            judged = rules.judged(schema, rule, f"{place.path}.{rules.RULES}[{index}]", scope)
-            found.rules.extend(judged.problems)
-            found.costs.extend(judged.costs)
+    raw = schema.get(rules.RULES) or ()
+    places = [f"{place.path}.{rules.RULES}[{index}]" for index in range(len(raw))]
+    readable = None if raw and unread(schema) else schema
+    for rule, field in zip(raw, places, strict=True):
+        found.schema.extend(rules.malformed(readable, rule, field))
+    if not raw or not place.has_rules or found.schema:
+        return found
+    is_resource = place.is_root or bool(schema.get(EMBEDDED))
+    kind = typed.type_of(schema, is_root=is_resource)
+    extent = extents.extent_of(schema, is_root=is_resource)
+    if kind is None or extent is None:
+        found.rules.append(_untyped(place.path))
+        return found
+    scope = rules.Scope(kind, extent, place.times, place.lost_at)
+    for rule, field in zip(raw, places, strict=True):
+        judged = rules.judged(rule, field, scope)
+        found.rules.extend(judged.problems)
+        found.costs.extend(judged.costs)
     return found
 
 

@@ -68,6 +68,10 @@ def problems(spec: Object, before: Object | None = None) -> Iterator[Problem]:
             "spec.versions[*].schema instead"
         )
         yield problem.invalid("spec.preserveUnknownFields", True, why)
+        strategy = (spec.get("conversion") or {}).get("strategy")
+        if strategy != "None":
+            why = "must be None if spec.preserveUnknownFields is true"
+            yield problem.invalid("spec.conversion.strategy", strategy, why)
 
 
 def _group(group: str) -> Iterator[Problem]:
