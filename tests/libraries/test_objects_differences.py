@@ -15,6 +15,7 @@ from server_support.made_objects import objects
 from server_support.writes import DEFINITIONS, Judged, kept, kinds_of, written
 
 MANY = settings(max_examples=2000)
+FEWER = settings(max_examples=1000)
 NAME = "as.example.com"
 
 
@@ -94,7 +95,7 @@ def test_new_objects(checker: Any, made: tuple[Object, Object, Object]) -> None:
     assert ours(kind, sent) == theirs(checker, sent)
 
 
-@MANY
+@FEWER
 @given(made=kinds_and_objects(), is_same=st.booleans())
 def test_changes(checker: Any, made: tuple[Object, Object, Object], *, is_same: bool) -> None:
     """What was there before need not be valid: its definition may have been another."""
@@ -123,7 +124,7 @@ SCALED = definition(
 _parts = st.dictionaries(st.sampled_from(["n", "a", "s"]), values | st.builds(dict, n=values))
 
 
-@MANY
+@FEWER
 @given(spec=_parts, status=_parts)
 def test_scales(checker: Any, spec: Object, status: Object) -> None:
     kind = defined(checker, SCALED)
@@ -167,7 +168,7 @@ FORMATTED = definition(
 )
 
 
-@MANY
+@FEWER
 @given(text=texts())
 def test_formats(checker: Any, text: str) -> None:
     kind = kinds_of(written(DEFINITIONS, FORMATTED).stored or {})["v1"]
