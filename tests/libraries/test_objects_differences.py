@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from kapilite.gotext.numbers import reread
 from kapilite.kinds import Kind
-from server_support.made_definitions import FORMATS, Object, definition, root, schemas, values
+from server_support.made_definitions import (
+    FORMATS,
+    Object,
+    definition,
+    restricted,
+    root,
+    schemas,
+    values,
+)
 from server_support.made_objects import objects
 from server_support.writes import DEFINITIONS, Judged, kept, kinds_of, written
 
@@ -108,6 +116,23 @@ def test_changes(checker: Any, made: tuple[Object, Object, Object], *, is_same: 
     before = kept(kind, old)
     assume(before is not None)
     assert ours(kind, sent, before) == theirs(checker, sent, old)
+
+
+@st.composite
+def kinds_of_values(draw: st.DrawFn) -> tuple[Object, Object]:
+    """A definition with a field for each of some schemas of texts and numbers, and an object."""
+    made = draw(st.lists(restricted, min_size=8, max_size=8))
+    schema = root({f"f{index}": one for index, one in enumerate(made)})
+    return definition(schema), draw(objects(schema))
+
+
+@FEWER
+@given(made=kinds_of_values())
+def test_texts_and_numbers(checker: Any, made: tuple[Object, Object]) -> None:
+    crd, sent = made
+    kind = defined(checker, crd)
+    assert kind is not None
+    assert ours(kind, sent) == theirs(checker, sent)
 
 
 _OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

@@ -32,7 +32,7 @@ values = st.recursive(
     max_leaves=4,
 )
 
-_limits = st.sampled_from([0, 1, 2, 3, 5])
+_limits = st.sampled_from([0, 1, 1, 2, 2, 3])
 _numbers = st.sampled_from([0, 1, 2, 5, 10, -1, 2.5, 0.5, -2.5, 2**31, 2**63, 1e30])
 _texts = st.sampled_from(["", "a"])
 _keys = st.lists(st.sampled_from(NAMES), min_size=1, max_size=2)
@@ -162,7 +162,7 @@ _leaves = st.one_of(
 
 def _kept(table: dict[str, Made], sound: Callable[[Object], Object]) -> Callable[[Made], Made]:
     """Schemas around others, with some keywords more."""
-    more = st.lists(_pairs(table), max_size=2).map(dict)
+    more = st.lists(_pairs(table), max_size=4).map(dict)
 
     def around(inner: Made) -> Made:
         fields = st.dictionaries(st.sampled_from(NAMES), inner, max_size=3)
@@ -227,6 +227,26 @@ schemas = st.recursive(_leaves, _kept(_FITTING, _sound), max_leaves=6)
 """Most of these are accepted."""
 
 
+_OF_TEXTS = ("maxLength", "minLength", "pattern", "enum", "format")
+_OF_NUMBERS = (
+    *("maximum", "minimum", "exclusiveMaximum", "exclusiveMinimum", "multipleOf", "enum", "format"),
+)
+
+
+def _restricted(kind: str, names: tuple[str, ...]) -> Made:
+    table = {name: _RESTRICTIONS[name] for name in names}
+    more = st.lists(_pairs(table), min_size=1, max_size=3).map(dict)
+    return more.map(lambda found: _sound({"type": kind, **found}))
+
+
+restricted = st.one_of(
+    _restricted("string", _OF_TEXTS),
+    _restricted("integer", _OF_NUMBERS),
+    _restricted("number", _OF_NUMBERS),
+)
+"""Schemas of texts and numbers with the keywords that are for them."""
+
+
 def definition(schema: Object, **version: Any) -> Object:
     """The definition of a kind with one version that has this schema."""
     return {
@@ -265,7 +285,7 @@ def definitions(inner: Made) -> Made:
         ),
         st.sampled_from(["metadata", "kind", "apiVersion", "status", "spec"]),
         inner,
-        st.lists(_pairs({**_ODD, "not": logic}), max_size=1).map(dict),
+        st.lists(_pairs({**_ODD, "not": logic}), max_size=2).map(dict),
         st.booleans(),
     )
 
