@@ -124,8 +124,12 @@ class Death:
 @pytest.mark.parametrize("after", [False, True], ids=["unwritten", "written"])
 @pytest.mark.parametrize(
     ("before", "then"),
-    [(SMALL, LARGE), (LARGE, TAINTED), (PAIRED, LARGE), (TAINTED, SMALL)],
-    ids=["grows", "shrinks", "loses its counters", "stays as large"],
+    [
+        pytest.param(SMALL, LARGE, id="grows"),
+        pytest.param(LARGE, TAINTED, id="shrinks", marks=pytest.mark.slow),
+        pytest.param(PAIRED, LARGE, id="loses its counters", marks=pytest.mark.slow),
+        pytest.param(TAINTED, SMALL, id="stays as large", marks=pytest.mark.slow),
+    ],
 )
 async def test_an_agent_killed_at_any_write_leaves_no_half_a_pool(
     cluster: Any, monkeypatch: pytest.MonkeyPatch, before: State, then: State, after: bool

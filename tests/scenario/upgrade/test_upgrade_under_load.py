@@ -40,6 +40,7 @@ def entries(tree: Tree) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.realapi
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 async def test_helm_upgrades_and_rolls_back_while_users_work(
     mixed: Cluster, old: Tree, new: Tree

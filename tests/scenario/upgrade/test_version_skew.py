@@ -15,7 +15,6 @@ from laneway.api import ObjectMeta, PCIDeviceClaim, VGPUDevice
 from laneway.api.crds import crds
 from laneway.kube.resource import Resource, served
 from support.accounts import MANAGER
-from support.examples import first
 from support.skew.cluster import Cluster
 from support.skew.trees import Tree
 from support.skew.writes import CONFIGURATIONS, undone
@@ -83,7 +82,8 @@ def versions(request: pytest.FixtureRequest, old: Tree, new: Tree) -> tuple[Tree
     return (old, new) if request.param == "an old agent" else (new, old)
 
 
-@pytest.mark.parametrize("versions", first("an old agent", "a new agent"), indirect=True)
+@pytest.mark.slow
+@pytest.mark.parametrize("versions", ["an old agent", "a new agent"], indirect=True)
 async def test_an_agent_works_with_the_other_version(
     mixed: Cluster, versions: tuple[Tree, Tree]
 ) -> None:
@@ -97,6 +97,7 @@ async def test_an_agent_works_with_the_other_version(
 
 
 @pytest.mark.realapi
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 async def test_versions_change_one_by_one_and_the_leader_with_them(
     mixed: Cluster, old: Tree, new: Tree
