@@ -40,38 +40,30 @@ class Plan(NamedTuple):
     properties: dict[str, Plan]
     extra: Plan | None
     items: Plan | None
-    all_of: tuple[Plan, ...]
 
 
-def plan(schema: Schema, *, is_root: bool, spine: Schema | None = None) -> Plan | None:
-    """The plan of a schema; None where it has no rules. `spine` has the types of an `allOf`."""
-    typed = schema if spine is None else spine
+def plan(schema: Schema, *, is_root: bool) -> Plan | None:
+    """The plan of a schema; None where it has no rules."""
 
-    def below(sub: Any, typed_sub: Any) -> Plan | None:
-        if not isinstance(sub, dict) or not isinstance(typed_sub, dict):
+    def below(sub: Any) -> Plan | None:
+        if not isinstance(sub, dict):
             return None
-        is_resource = bool(typed_sub.get("x-kubernetes-embedded-resource"))
-        return plan(sub, is_root=is_resource, spine=None if sub is typed_sub else typed_sub)
+        return plan(sub, is_root=bool(sub.get("x-kubernetes-embedded-resource")))
 
     properties = {
         name: found
         for name, sub in (schema.get("properties") or {}).items()
-        if (found := below(sub, (typed.get("properties") or {}).get(name)))
+        if (found := below(sub))
     }
     made = Plan(
-        schema=typed,
+        schema=schema,
         is_root=is_root,
-        rules=tuple(prepared(raw, typed) for raw in schema.get(RULES) or ()),
+        rules=tuple(prepared(raw, schema) for raw in schema.get(RULES) or ()),
         properties=properties,
-        extra=below(schema.get("additionalProperties"), typed.get("additionalProperties")),
-        items=below(schema.get("items"), typed.get("items")),
-        all_of=tuple(
-            found
-            for sub in schema.get("allOf") or ()
-            if (found := plan(sub, is_root=is_root, spine=typed))
-        ),
+        extra=below(schema.get("additionalProperties")),
+        items=below(schema.get("items")),
     )
-    return made if made.rules or properties or made.extra or made.items or made.all_of else None
+    return made if made.rules or properties or made.extra or made.items else None
 
 
 def problems(made: Plan, value: Any, old: Any) -> list[Problem]:
@@ -136,9 +128,6 @@ class _Evaluation:
             return True
         if made.rules and not self._rules(made, value, old, path, kept):
             return False
-        for sub in made.all_of:
-            if not self.walk(sub, value, old, path, kept._replace(here=None)):
-                return False
         before = old_members(made.schema, value, old)
         below = kept.members()
         if isinstance(value, dict):

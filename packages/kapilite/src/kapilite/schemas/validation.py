@@ -64,10 +64,9 @@ def structure_problems(schema: Schema, value: Any, old: Any = ABSENT) -> list[Pr
 def value_problems(schema: Schema, value: Any, *, is_root: bool = False) -> list[Problem]:
     """What is wrong with a value that no object has yet, such as a default."""
     found = check_default(schema, value)
-    if found or not _has_rules(schema):
-        return found
     plan = evaluation.plan(schema, is_root=is_root)
-    assert plan is not None  # noqa: S101 - it has rules
+    if found or plan is None:
+        return found
     return evaluation.problems(plan, value, value) or evaluation.problems(plan, value, None)
 
 
@@ -94,21 +93,10 @@ _KNOWN_LIMIT = 1024
 def _prepared(schema: Schema) -> _Prepared:
     found = _known.get(id(schema))
     if found is None:
-        plan = evaluation.plan(schema, is_root=True) if _has_rules(schema) else None
+        plan = evaluation.plan(schema, is_root=True)
         found = _known[id(schema)] = _Prepared(schema, plan, places_of(schema))
         if len(_known) > _KNOWN_LIMIT:
             _known.popitem(last=False)
     else:
         _known.move_to_end(id(schema))
     return found
-
-
-def _has_rules(schema: Any) -> bool:
-    if not isinstance(schema, dict):
-        return False
-    if schema.get("x-kubernetes-validations"):
-        return True
-    below = [schema.get("items"), schema.get("additionalProperties")]
-    below.extend((schema.get("properties") or {}).values())
-    below.extend(schema.get("allOf") or ())
-    return any(map(_has_rules, below))
