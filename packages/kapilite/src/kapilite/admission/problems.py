@@ -9,14 +9,13 @@ from kapilite import names
 from kapilite.admission import conditions, locations, rules
 from kapilite.admission.configuration import REVIEW_VERSIONS
 from kapilite.admission.kinds import GROUP, MUTATING
+from kapilite.builtin.rules import selector
 from kapilite.problems import (
     Problem,
     duplicate,
-    forbidden,
     invalid,
     not_supported,
     required,
-    unfit,
 )
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def _webhook(
         text = "the timeout value must be between 1 and 30 seconds"
         yield invalid(f"{at}.timeoutSeconds", seconds, text)
     for field in ("namespaceSelector", "objectSelector"):
-        yield from _selector(f"{at}.{field}", webhook.get(field) or {})
+        yield from selector(f"{at}.{field}", webhook.get(field) or {})
     yield from locations.problems(f"{at}.clientConfig", webhook.get("clientConfig") or {})
     yield from conditions.problems(f"{at}.matchConditions", webhook.get("matchConditions") or ())
 
@@ -95,29 +94,3 @@ def _versions(field: str, webhook: dict[str, Any]) -> Iterator[Problem]:
             yield invalid(f"{field}[{index}]", version, names.LABEL_1035_TEXT)
     if not set(versions) & set(REVIEW_VERSIONS):
         yield rules.invalid_list(field, versions, f"must include at least one of {known}")
-
-
-def _selector(at: str, selector: dict[str, Any]) -> Iterator[Problem]:
-    for key, value in (selector.get("matchLabels") or {}).items():
-        yield from unfit(f"{at}.matchLabels", key, names.qualified_name(key))
-        yield from unfit(f"{at}.matchLabels", value, names.label_value(value))
-    for index, expression in enumerate(selector.get("matchExpressions") or ()):
-        yield from _expression(f"{at}.matchExpressions[{index}]", expression)
-
-
-def _expression(at: str, expression: dict[str, Any]) -> Iterator[Problem]:
-    operator, values = expression.get("operator") or "", expression.get("values") or ()
-    if operator in ("In", "NotIn"):
-        if not values:
-            text = "must be specified when `operator` is 'In' or 'NotIn'"
-            yield required(f"{at}.values", text)
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            text = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            yield forbidden(f"{at}.values", text)
-    else:
-        yield invalid(f"{at}.operator", operator, "not a valid selector operator")
-    key = expression.get("key") or ""
-    yield from unfit(f"{at}.key", key, names.qualified_name(key))
-    for index, value in enumerate(values):
-        yield from unfit(f"{at}.values[{index}]", value, names.label_value(value))

@@ -55,7 +55,7 @@ class Requests:
         for index, name in enumerate(found):
             yield from self.reference(f"{field}[{index}]", name)
             if name in found[:index]:
-                yield rules.duplicate(f"{field}[{index}]", name)
+                yield problem.duplicate(f"{field}[{index}]", name)
 
 
 def tolerations(field: str, found: list[Object] | None) -> Iterator[Problem]:

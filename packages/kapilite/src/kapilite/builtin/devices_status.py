@@ -113,5 +113,5 @@ def _devices(found: list[Object], allocation: Object) -> Iterator[Problem]:
         if key not in has:
             yield problem.invalid(path, shown, "must be an allocated device in the claim")
         if key in seen:
-            yield rules.duplicate(path, shown)
+            yield problem.duplicate(path, shown)
         seen.add(key)

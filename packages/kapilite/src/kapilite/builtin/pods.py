@@ -143,7 +143,7 @@ def _unique_name(field: str, name: str, taken: set[str]) -> Iterator[Problem]:
         return
     yield from rules.dns_label(field, name)
     if name in taken:
-        yield rules.duplicate(field, name)
+        yield problem.duplicate(field, name)
     taken.add(name)
 
 
@@ -154,7 +154,7 @@ def _ports(ports: list[Object], path: str) -> Iterator[Problem]:
         if name := port.get("name"):
             yield from rules.port_name(f"{where}.name", name)
             if name in taken:
-                yield rules.duplicate(f"{where}.name", name)
+                yield problem.duplicate(f"{where}.name", name)
             taken.add(name)
         number = port.get("containerPort", 0)
         if number == 0:
@@ -221,7 +221,7 @@ def _claims(asked: Sequence[Object], path: str, known: set[str]) -> Iterator[Pro
             yield problem.required(where)
             continue
         if name in seen:
-            yield rules.duplicate(where, name)
+            yield problem.duplicate(where, name)
         seen.add(name)
         if name not in known:
             those = f": {', '.join(sorted(known))}" if known else " which is empty"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from kapilite import names
 from kapilite import problems as problem
 from kapilite.builtin import devices, pods, policies, rules, slices, types, workloads
 
@@ -137,21 +138,12 @@ def _service(obj: Object, old: Object | None) -> Iterator[Problem]:
 
 
 def _service_name(obj: Object) -> Iterator[Problem]:
-    name = obj["metadata"].get("name") or ""
-    if not re.fullmatch("[a-z]([-a-z0-9]*[a-z0-9])?", name) and name:
-        yield problem.invalid(
-            "metadata.name",
-            name,
-            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start "
-            "with an alphabetic character, and end with an alphanumeric character (e.g. "
-            "'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
-        )
-    if len(name) > 63:
-        yield problem.invalid("metadata.name", name, "must be no more than 63 characters")
+    if name := obj["metadata"].get("name"):
+        yield from problem.unfit("metadata.name", name, names.label_1035(name))
 
 
 def _service_ports(ports: list[Object]) -> Iterator[Problem]:
-    names: set[str] = set()
+    seen: set[str] = set()
     keys: set[tuple[Any, Any]] = set()
     node_ports: set[tuple[Any, Any]] = set()
     for index, port in enumerate(ports):
@@ -159,9 +151,9 @@ def _service_ports(ports: list[Object]) -> Iterator[Problem]:
         name = port.get("name", "")
         if not name and len(ports) > 1:
             yield problem.required(f"{field}.name")
-        elif name and name in names:
-            yield rules.duplicate(f"{field}.name", name)
-        names.add(name)
+        elif name and name in seen:
+            yield problem.duplicate(f"{field}.name", name)
+        seen.add(name)
         yield from rules.port_number(f"{field}.port", port.get("port", 0))
         if port.get("protocol") not in rules.PROTOCOLS:
             value = port.get("protocol", "")
@@ -169,11 +161,11 @@ def _service_ports(ports: list[Object]) -> Iterator[Problem]:
         yield from rules.port_or_name(f"{field}.targetPort", port.get("targetPort", 0))
         key = (port.get("port"), port.get("protocol"))
         if key in keys:
-            yield rules.duplicate(field, {"port": key[0], "protocol": key[1]})
+            yield problem.duplicate(field, {"port": key[0], "protocol": key[1]})
         keys.add(key)
         outside = (port.get("nodePort"), port.get("protocol"))
         if outside[0] and outside in node_ports:
-            yield rules.duplicate(f"{field}.nodePort", outside[0])
+            yield problem.duplicate(f"{field}.nodePort", outside[0])
         node_ports.add(outside)
 
 

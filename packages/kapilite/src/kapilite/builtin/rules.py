@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
 from kapilite import names
 from kapilite import problems as problem
-from kapilite.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from kapilite.problems import Problem
 
 Object = dict[str, Any]
 
@@ -19,11 +19,6 @@ PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PORT_NAME = re.compile("[a-z0-9-]+")
 _WITH_VALUES = ("In", "NotIn")
 _WITHOUT = ("DoesNotExist", "Exists")
-
-
-def duplicate(field: str, value: Any) -> Problem:
-    """A value that must be unique and is not."""
-    return Problem("FieldValueDuplicate", f"Duplicate value: {json.dumps(value)}", field)
 
 
 def immutable(field: str, value: Any, before: Any) -> Iterator[Problem]:
@@ -65,7 +60,7 @@ def items(
         yield from rule(path, item)
         name = item.get(key, "")
         if name in seen:
-            yield duplicate(path, name)
+            yield problem.duplicate(path, name)
         seen.add(name)
 
 
@@ -80,21 +75,27 @@ def selector(field: str, found: Object) -> Iterator[Problem]:
     """What is wrong with a LabelSelector."""
     yield from labels(f"{field}.matchLabels", found.get("matchLabels") or {})
     for index, term in enumerate(found.get("matchExpressions") or ()):
-        where = f"{field}.matchExpressions[{index}]"
-        operator, values = term.get("operator", ""), term.get("values") or []
-        if operator in _WITH_VALUES and not values:
-            detail = "must be specified when `operator` is 'In' or 'NotIn'"
-            yield problem.required(f"{where}.values", detail)
-        elif operator in _WITHOUT and values:
-            detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            yield problem.forbidden(f"{where}.values", detail)
-        elif operator not in _WITH_VALUES + _WITHOUT:
-            detail = "not a valid selector operator"
-            yield problem.invalid(f"{where}.operator", operator, detail)
-        key = term.get("key", "")
-        yield from problem.unfit(f"{where}.key", key, names.qualified_name(key))
-        for number, value in enumerate(values):
-            yield from problem.unfit(f"{where}.values[{number}]", value, names.label_value(value))
+        yield from requirement(f"{field}.matchExpressions[{index}]", term)
+
+
+def requirement(field: str, found: Object, compared: tuple[str, ...] = ()) -> Iterator[Problem]:
+    """What is wrong with a term of a selector; `compared` are operators that take one number."""
+    operator, values = found.get("operator") or "", found.get("values") or []
+    if operator in _WITH_VALUES and not values:
+        detail = "must be specified when `operator` is 'In' or 'NotIn'"
+        yield problem.required(f"{field}.values", detail)
+    elif operator in _WITHOUT and values:
+        detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        yield problem.forbidden(f"{field}.values", detail)
+    elif operator in compared and len(values) != 1:
+        detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+        yield problem.required(f"{field}.values", detail)
+    elif operator not in (*_WITH_VALUES, *_WITHOUT, *compared):
+        yield problem.invalid(f"{field}.operator", operator, "not a valid selector operator")
+    key = found.get("key") or ""
+    yield from problem.unfit(f"{field}.key", key, names.qualified_name(key))
+    for index, value in enumerate(values):
+        yield from problem.unfit(f"{field}.values[{index}]", value, names.label_value(value))
 
 
 def chooses(found: Object, given: dict[str, str]) -> bool:

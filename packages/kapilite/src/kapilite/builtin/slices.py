@@ -41,7 +41,7 @@ _NOT_APART = (
     "`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set "
     "to true in the ResourceSlice spec"
 )
-_IN, _WITHOUT, _COMPARED = ("In", "NotIn"), ("Exists", "DoesNotExist"), ("Gt", "Lt")
+_IN, _COMPARED = ("In", "NotIn"), ("Gt", "Lt")
 
 
 def resource_slice(obj: Object, old: Object | None) -> Iterator[Problem]:
@@ -153,29 +153,9 @@ def node_selector(path: str, selector: Object) -> Iterator[Problem]:
     for index, term in enumerate(terms):
         where = f"{path}.nodeSelectorTerms[{index}]"
         for number, one in enumerate(term.get("matchExpressions") or ()):
-            yield from _expression(f"{where}.matchExpressions[{number}]", one)
+            yield from rules.requirement(f"{where}.matchExpressions[{number}]", one, _COMPARED)
         for number, one in enumerate(term.get("matchFields") or ()):
             yield from _field(f"{where}.matchFields[{number}]", one)
-
-
-def _expression(path: str, one: Object) -> Iterator[Problem]:
-    """What is compared with a node's labels."""
-    operator, values = one.get("operator", ""), one.get("values") or []
-    if operator in _IN and not values:
-        detail = "must be specified when `operator` is 'In' or 'NotIn'"
-        yield problem.required(f"{path}.values", detail)
-    elif operator in _WITHOUT and values:
-        detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-        yield problem.forbidden(f"{path}.values", detail)
-    elif operator in _COMPARED and len(values) != 1:
-        detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-        yield problem.required(f"{path}.values", detail)
-    elif operator not in _IN + _WITHOUT + _COMPARED:
-        yield problem.invalid(f"{path}.operator", operator, "not a valid selector operator")
-    key = one.get("key", "")
-    yield from problem.unfit(f"{path}.key", key, names.qualified_name(key))
-    for index, value in enumerate(values):
-        yield from problem.unfit(f"{path}.values[{index}]", value, names.label_value(value))
 
 
 def _field(path: str, one: Object) -> Iterator[Problem]:

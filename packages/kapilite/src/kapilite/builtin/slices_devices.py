@@ -101,7 +101,7 @@ def binding(path: str, found: Object) -> Iterator[Problem]:
         for index, one in enumerate(conditions):
             yield from problem.unfit(f"{where}[{index}]", one, names.qualified_name(one))
             if one in conditions[:index]:
-                yield rules.duplicate(f"{where}[{index}]", one)
+                yield problem.duplicate(f"{where}[{index}]", one)
             if field == fields[1] and one in lists[0]:
                 detail = f"{fields[1]} must not overlap with {fields[0]}"
                 yield problem.invalid(f"{where}[{index}]", one, detail)
@@ -185,7 +185,7 @@ def _choices(field: str, values: list[str], default: str, capacity: str) -> Iter
             detail = f"option is larger than capacity value: {capacity}"
             yield problem.invalid(f"{field}[{index}]", values[index], detail)
         if _whole(values[index]) in map(_whole, values[:index]):
-            yield rules.duplicate(f"{field}[{index}]", str(_whole(values[index])))
+            yield problem.duplicate(f"{field}[{index}]", str(_whole(values[index])))
     if quantity.value(default) not in amounts:
         detail = "default value is not valid according to the requestPolicy"
         yield problem.invalid(field, default, detail)
