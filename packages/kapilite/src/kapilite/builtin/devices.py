@@ -170,7 +170,7 @@ def _selectors(field: str, selectors: list[Object] | None) -> Iterator[Problem]:
 
 @functools.lru_cache(maxsize=256)
 def _mistake(expression: str) -> str:
-    """What keeps an expression from choosing devices; `semver` is not known here."""
+    """What keeps an expression from choosing devices."""
     try:
         found = check(expression, program(expression).tree, {"device": _DEVICE})
     except CelSyntaxError as error:

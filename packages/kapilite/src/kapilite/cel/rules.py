@@ -63,7 +63,7 @@ def prepared(raw: dict[str, Any], schema: Schema) -> Rule:
         message=(raw.get("message") or "").strip(),
         message_program=program(expression) if expression else None,
         reason=raw.get("reason") or "FieldValueInvalid",
-        field_path=normal_path(path, schema) if path else "",
+        field_path=_normal_path(path, schema) if path else "",
         is_old_optional=bool(raw.get("optionalOldSelf")),
     )
 
@@ -134,7 +134,7 @@ def malformed(schema: Schema | None, raw: dict[str, Any], path: str) -> Iterator
     if schema is None:
         return
     try:
-        normal_path(place, schema)
+        _normal_path(place, schema)
     except ValueError as error:
         yield problem.invalid(f"{path}.fieldPath", place, f"must be a valid path: {error}")
 
@@ -181,7 +181,7 @@ _STEP = re.compile(r"\.([^.\[\]]+)|\['((?:[^'\\]|\\.)*)'\]")
 _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-def normal_path(path: str, schema: Schema) -> str:
+def _normal_path(path: str, schema: Schema) -> str:
     """`.spec.x['a.b']` as error messages write paths; ValueError where the schema has no such."""
     at, found = 0, ""
     while at < len(path):

@@ -82,7 +82,7 @@ def kinds(crd: dict[str, Any]) -> list[Kind]:
             schema=version["schema"]["openAPIV3Schema"],
             has_status=(version.get("subresources") or {}).get("status") is not None,
             scale=_scale(version),
-            selectable=selectable_fields(version),
+            selectable=_selectable(version),
             verbs=CUSTOM_VERBS,
             storage_version=storage,
             warnings=_warnings(spec, version),
@@ -162,7 +162,7 @@ def _approved(text: str | None) -> str | None:
     return "approved" if url.scheme and url.host else ""
 
 
-def selectable_fields(version: dict[str, Any]) -> tuple[str, ...]:
+def _selectable(version: dict[str, Any]) -> tuple[str, ...]:
     """The fields besides metadata that lists of this version can be selected by."""
     return tuple(field["jsonPath"][1:] for field in version.get("selectableFields") or ())
 

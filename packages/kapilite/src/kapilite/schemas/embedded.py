@@ -12,7 +12,6 @@ from kapilite import problems as problem
 from kapilite.builtin.decoding import read_metadata
 from kapilite.errors import Undecodable
 from kapilite.schemas.invariants import invariants
-from kapilite.schemas.ratcheting import ABSENT
 from kapilite.schemas.schema import EMBEDDED, Schema, bracketed, children
 from kapilite.schemas.validation import places
 
@@ -40,7 +39,7 @@ def read(schema: Schema, value: Any) -> list[str]:
 
 def wrong(schema: Schema, value: Any) -> list[Problem]:
     """What is wrong with embedded resources that have been read."""
-    return invariants(schema, value, value, ABSENT, places(schema))
+    return invariants(schema, value, value, places(schema))
 
 
 def _read(

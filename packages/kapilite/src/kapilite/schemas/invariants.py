@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kapilite import names
 from kapilite import problems as problem
 from kapilite.schemas import object_meta
+from kapilite.schemas.ratcheting import ABSENT
 from kapilite.schemas.schema import Schema, bracketed, children
 
 if TYPE_CHECKING:
@@ -21,16 +22,14 @@ if TYPE_CHECKING:
     from kapilite.problems import Problem
 
 
-def invariants(
-    schema: Schema, value: Any, old: Any, absent: Any, places: frozenset[int]
-) -> list[Problem]:
-    """What is wrong with lists and embedded resources; `old` may be `absent`.
+def invariants(schema: Schema, value: Any, old: Any, places: frozenset[int]) -> list[Problem]:
+    """What is wrong with lists and embedded resources; `old` may be `ABSENT`.
 
     `places` are those of the schema.
     """
     found = _Found([], [], places)
     _look(schema, value, "", found)
-    if found.duplicates and old is not absent:
+    if found.duplicates and old is not ABSENT:
         before = _Found([], [], places)
         _look(schema, old, "", before)
         if before.duplicates:

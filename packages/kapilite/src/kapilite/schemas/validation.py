@@ -41,7 +41,7 @@ _UNCHECKED = problem.invalid(
 
 def problems(schema: Schema, value: Any, old: Any = ABSENT) -> list[Problem]:
     """Everything wrong with `value`; `old` is what an update replaces."""
-    found = structure_problems(schema, value, old)
+    found = _structure(schema, value, old)
     plan = _prepared(schema).plan
     if plan is None:
         return found
@@ -50,14 +50,14 @@ def problems(schema: Schema, value: Any, old: Any = ABSENT) -> list[Problem]:
     return found + evaluation.problems(plan, value, None if old is ABSENT else old)
 
 
-def structure_problems(schema: Schema, value: Any, old: Any = ABSENT) -> list[Problem]:
+def _structure(schema: Schema, value: Any, old: Any = ABSENT) -> list[Problem]:
     """Everything wrong but the rules that are broken."""
     try:
         found = check(schema, value, old)
     except TooLongError:
         text = "the object is too large for a schema as extensive as that of its kind"
         return [problem.forbidden("<nil>", text)]
-    found += invariants(schema, value, old, ABSENT, _prepared(schema).places)
+    found += invariants(schema, value, old, _prepared(schema).places)
     return found
 
 
