@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kapilite.apply import manage
 from kapilite.errors import ApiError
+from server_support.made_definitions import Object, definition
 
-Object = dict[str, Any]
 Shape = Any
 """What a field is: a word, or a word and what is in it."""
 
@@ -125,27 +125,6 @@ def stories(draw: st.DrawFn) -> tuple[Object, list[tuple[str, str, Object]]]:
     return {"type": "object", "properties": {"spec": known}}, draw(steps)
 
 
-def definition(known: Object) -> Object:
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "things.example.com"},
-        "spec": {
-            "group": "example.com",
-            "names": {"kind": "Thing", "plural": "things"},
-            "scope": "Cluster",
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": known},
-                }
-            ],
-        },
-    }
-
-
 # ---- what both make of a write ----
 
 
@@ -159,7 +138,7 @@ def ours(known: Object, live: Object | None, how: str, manager: str, new: Object
             known,
             live,
             new,
-            kind="Thing",
+            kind="A",
             api_version="example.com/v1",
             force=how == "force",
             **about,
@@ -218,7 +197,7 @@ def test_managers_apply_and_update(
         meta = {"name": "x"} | ({"labels": body["labels"]} if "labels" in body else {})
         new = {
             "apiVersion": "example.com/v1",
-            "kind": "Thing",
+            "kind": "A",
             "metadata": meta,
             "spec": body["spec"],
         }

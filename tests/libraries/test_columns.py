@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kapilite.definitions import crds
 from kapilite.printers import jsonpath, tables
+from server_support import made_definitions
 
 FAILED = "failed"
 
@@ -156,28 +157,11 @@ columns = st.lists(
 
 def definition(shown: list[tuple[str, str]]) -> dict[str, Any]:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "things.example.com"},
-        "spec": {
-            "group": "example.com",
-            "names": {"kind": "Thing", "plural": "things"},
-            "scope": "Cluster",
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": schema},
-                    "additionalPrinterColumns": [
-                        {"name": f"C{number}", "type": type_, "jsonPath": path}
-                        for number, (type_, path) in enumerate(shown)
-                    ],
-                }
-            ],
-        },
-    }
+    columns = [
+        {"name": f"C{number}", "type": type_, "jsonPath": path}
+        for number, (type_, path) in enumerate(shown)
+    ]
+    return made_definitions.definition(schema, additionalPrinterColumns=columns)
 
 
 def last(path: str) -> str:
@@ -195,7 +179,7 @@ def test_cells(checker: Any, shown: list[tuple[str, str]], obj: dict[str, Any]) 
     if refused:
         return
     crd["status"] = crds.established(crd, None)
-    obj = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "x"}, **obj}
+    obj = {"apiVersion": "example.com/v1", "kind": "A", "metadata": {"name": "x"}, **obj}
     theirs = checker.ask("object", definition="things", version="v1", object=obj)["cells"]
     (kind,) = crds.kinds(crd)
     (row,) = tables.render(kind, [obj], now=datetime.now(UTC))["rows"]

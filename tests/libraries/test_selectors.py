@@ -12,6 +12,7 @@ from kapilite.builtin import rules
 from kapilite.definitions import crds
 from kapilite.errors import ApiError
 from kapilite.reads.selectors import parse_fields, parse_labels, supported_fields
+from server_support import made_definitions
 
 MANY = settings(max_examples=1500)
 REFUSED = "refused"
@@ -136,7 +137,7 @@ contents = st.fixed_dictionaries(
 def test_selectable_fields(checker: Any, chosen: list[str], spec: dict[str, Any], top: str) -> None:
     crd = definition(chosen)
     assert checker.ask("define", definition=crd, name="selectable")["errors"] == []
-    obj = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "n"}, "spec": spec}
+    obj = {"apiVersion": "example.com/v1", "kind": "A", "metadata": {"name": "n"}, "spec": spec}
     obj["top"] = top
     theirs = checker.ask("object", definition="selectable", version="v1", object=obj)["fields"]
     crds.default_names(crd)
@@ -155,21 +156,5 @@ def definition(chosen: list[str]) -> dict[str, Any]:
     inner = {"type": "object", "properties": {"e": {"type": "string"}}}
     spec = {"type": "object", "properties": {**known, "d": inner}}
     schema = {"type": "object", "properties": {"spec": spec, "top": {"type": "string"}}}
-    version = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-        "selectableFields": [{"jsonPath": path} for path in chosen],
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "things.example.com"},
-        "spec": {
-            "group": "example.com",
-            "names": {"kind": "Thing", "plural": "things"},
-            "scope": "Cluster",
-            "versions": [version],
-        },
-    }
+    fields = [{"jsonPath": path} for path in chosen]
+    return made_definitions.definition(schema, selectableFields=fields)
