@@ -22,7 +22,7 @@ from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.resource import served
 from laneway.roles.install import install_crds
-from support.embedded import Embedded
+from support.embedded import embedded
 from support.guests import Guest, Objects
 
 
@@ -36,14 +36,9 @@ def short() -> Iterator[Path]:
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def objects(short: Path) -> AsyncIterator[Objects]:
     """The objects on our API server, started as `laneway up` starts it."""
-    embedded = Embedded(short / "server")
-    kubeconfig = await asyncio.to_thread(embedded.start)
-    try:
-        async with Client(load(kubeconfig)) as client:
-            await install_crds(client)
-            yield Objects(client)
-    finally:
-        await asyncio.to_thread(embedded.end)
+    async with embedded(short / "server") as kubeconfig, Client(load(kubeconfig)) as client:
+        await install_crds(client)
+        yield Objects(client)
 
 
 @pytest.fixture(scope="session")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from laneway.roles import up
@@ -63,3 +65,14 @@ class Embedded:
         for task in asyncio.all_tasks(self._loop):
             task.print_stack(file=reported)
         return reported.getvalue()
+
+
+@contextlib.asynccontextmanager
+async def embedded(folder: Path) -> AsyncIterator[str]:
+    """A server with its data in a folder; the path of the administrator's kubeconfig."""
+    server = Embedded(folder)
+    try:
+        yield await asyncio.to_thread(server.start)
+    finally:
+        # Meanwhile this loop goes on, in which connections end that the server waits for.
+        await asyncio.to_thread(server.end)

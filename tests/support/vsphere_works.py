@@ -21,6 +21,8 @@ from laneway.kube.config import load
 from laneway.kube.errors import ApiError, NotFoundError
 from laneway.kube.events import EventRecorder
 from laneway.kube.resource import Resource, served
+from laneway.roles.install import install_crds
+from laneway.simcluster.clusterapi.install import install
 from laneway.vsphere.fleet.caches import VsphereCaches
 from laneway.vsphere.fleet.connection import Connect, Timing
 from laneway.vsphere.fleet.fleet import Fleet
@@ -29,7 +31,7 @@ from laneway.vsphere.fleet.reservations import Reservations
 from laneway.vsphere.fleet.secrets import SECRETS
 from laneway.vsphere.machines import parts
 from laneway.vsphere.machines.retry_state import Pace
-from support.api_server import running
+from support.api_server import contents, running
 from support.vcenter import Simulator
 
 SECONDS = 60.0
@@ -40,6 +42,16 @@ API = f"{clusterapi.GROUP}/{clusterapi.VERSION}"
 RESERVATIONS = served(VSphereReservation)
 
 ORDERS = ("clone", "reconfigure", "upgrade", "relocate", "power_on", "power_off", "destroy")
+
+
+def stock() -> bytes:
+    """What an API server with all kinds of Laneway and of Cluster API holds, to begin with."""
+
+    async def fill(client: Client) -> None:
+        await install_crds(client)
+        await install(client)
+
+    return contents(fill)
 
 
 class Wire:

@@ -16,11 +16,8 @@ import pytest
 from pyVim.connect import Disconnect, SmartConnect
 from pyVmomi import vim
 
-from laneway.kube.client import Client
-from laneway.roles.install import install_crds
-from laneway.simcluster.clusterapi.install import install
-from support.api_server import contents
 from support.vcenter import NoSimulatorError, Simulator, program
+from support.vsphere_works import stock
 
 HERE = Path(__file__).parent
 
@@ -43,13 +40,7 @@ def vcenter_program() -> str:
 
 @pytest.fixture(scope="session")
 def stocked() -> bytes:
-    """What an API server with all kinds holds, to begin with."""
-
-    async def fill(client: Client) -> None:
-        await install_crds(client)
-        await install(client)
-
-    return contents(fill)
+    return stock()
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ async def test_a_certificate_of_another_authority_is_trusted_once_the_pod_has_it
     pki = await real.renew_certificate("second")
     killed = asyncio.create_task(real.killed())
     async with asyncio.timeout(60):
-        while "certificate is not trusted" not in caplog.text:  # noqa: ASYNC110
+        while "certificate is not trusted" not in caplog.text:  # noqa: ASYNC110 - a log
             await asyncio.sleep(0.05)
     real.trusted.write_bytes(pki.ca_pem)
     await killed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable
@@ -23,7 +22,7 @@ from laneway.kube.errors import NotFoundError
 from laneway.kube.resource import served
 from laneway.simcluster.kubevirt.install import install as install_kubevirt
 from support.accounts import REAL, Installed
-from support.embedded import Embedded
+from support.embedded import embedded
 
 
 @pytest.fixture
@@ -32,12 +31,8 @@ async def kubeconfig(tmp_path: Path) -> AsyncIterator[str]:
     if REAL:
         yield os.environ["KUBECONFIG"]
         return
-    server = Embedded(tmp_path / "server")
-    try:
-        yield await asyncio.to_thread(server.start)
-    finally:
-        # Meanwhile this loop goes on, in which connections end that the server waits for.
-        await asyncio.to_thread(server.end)
+    async with embedded(tmp_path / "server") as path:
+        yield path
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from support.clusterapi import (
     cluster,
     vsphere_cluster,
 )
-from support.embedded import Embedded
+from support.embedded import embedded
 
 NODES: Resource[Plain] = Resource("", "v1", "nodes", False, Plain, "Node")
 JOBS: Resource[Plain] = Resource("batch", "v1", "jobs", True, Plain, "Job")
@@ -77,10 +77,8 @@ class World:
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[str]:
-    embedded = Embedded(tmp_path)
-    kubeconfig = await asyncio.to_thread(embedded.start)
-    yield kubeconfig
-    await asyncio.to_thread(embedded.end)
+    async with embedded(tmp_path) as kubeconfig:
+        yield kubeconfig
 
 
 @pytest.fixture

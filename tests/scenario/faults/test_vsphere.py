@@ -9,29 +9,19 @@ from typing import Any
 
 import pytest
 
-from laneway.kube.client import Client
-from laneway.roles.install import install_crds
-from laneway.simcluster.clusterapi.install import install
-from support.api_server import contents
 from support.examples import first
 from support.fast_time import FastTime
 from support.fault_proxy import FaultProxy
 from support.line_faults import ALL, LineFault, check_writes
 from support.memory_vcenter import MemoryVCenter, connect
-from support.vsphere_works import Works, working
+from support.vsphere_works import Works, stock, working
 
 T4 = {"vendorId": 0x10DE, "deviceId": 0x1EB8}
 
 
 @pytest.fixture(scope="session")
 def stocked() -> bytes:
-    """What an API server with all kinds holds, to begin with."""
-
-    async def fill(client: Client) -> None:
-        await install_crds(client)
-        await install(client)
-
-    return contents(fill)
+    return stock()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -17,7 +16,7 @@ from laneway.simcluster.kubevirt.install import install as install_kubevirt
 from support.accounts import REAL, Installed
 from support.chart import helm
 from support.control_plane import given
-from support.embedded import Embedded
+from support.embedded import embedded
 from support.skew.cluster import Cluster, running
 from support.skew.trees import TODAY, Tree, previous
 
@@ -45,11 +44,8 @@ async def kubeconfig(tmp_path: Path) -> AsyncIterator[str]:
                 yield path
             await install_crds(client)  # for other tests: an old manager may have written its own
         return
-    server = Embedded(tmp_path / "server")
-    try:
-        yield await asyncio.to_thread(server.start)
-    finally:
-        await asyncio.to_thread(server.end)
+    async with embedded(tmp_path / "server") as path:
+        yield path
 
 
 @pytest.fixture

@@ -8,26 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from laneway.kube.client import Client
-from laneway.roles.install import install_crds
-from laneway.simcluster.clusterapi.install import install
-from support.api_server import contents
 from support.memory_vcenter import MemoryVCenter, connect
 from support.vsphere_site import Site, serving
-from support.vsphere_works import Works, working
+from support.vsphere_works import Works, stock, working
 
 pytest.register_assert_rewrite("support.port_contract")
 
 
 @pytest.fixture(scope="session")
 def stocked() -> bytes:
-    """What an API server with all kinds holds, to begin with."""
-
-    async def fill(client: Client) -> None:
-        await install_crds(client)
-        await install(client)
-
-    return contents(fill)
+    return stock()
 
 
 @pytest.fixture

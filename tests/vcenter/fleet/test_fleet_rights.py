@@ -29,7 +29,7 @@ from laneway.simcluster.kubevirt.install import install as install_kubevirt
 from laneway.vsphere.fleet.secrets import SECRETS
 from laneway.vsphere.vcenter import connect
 from support.accounts import MANAGER, Installed, may, refusals, right
-from support.embedded import Embedded
+from support.embedded import embedded
 
 NAMESPACES = Resource("", "v1", "namespaces", False, CoreNode, "Namespace")
 MODE = {"manager": {"vsphere": {"mode": "alongside", "secretNamespaces": ["default"]}}}
@@ -52,9 +52,8 @@ FORBIDDEN = (
 
 @pytest.fixture
 async def chart(tmp_path: Path) -> AsyncIterator[Installed]:
-    server = Embedded(tmp_path / "server")
-    try:
-        config = load(await asyncio.to_thread(server.start))
+    async with embedded(tmp_path / "server") as kubeconfig:
+        config = load(kubeconfig)
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
         async with Client(config) as client:
@@ -62,8 +61,6 @@ async def chart(tmp_path: Path) -> AsyncIterator[Installed]:
             await install(client)
             await install_kubevirt(client)
             yield Installed(client, config, port)
-    finally:
-        await asyncio.to_thread(server.end)
 
 
 async def test_alongside_capv_the_manager_may_do_all_that_it_does_and_no_more(
