@@ -10,12 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kapilite.cel import (  # noqa: F401 - they declare functions
+    conversions,
     formatting,
     kubernetes,
     lists,
     literals,
     quantities,
     strings,
+    times,
     versions,
 )
 from kapilite.cel.functions import OVERLOADS, Overload, declare_evaluated

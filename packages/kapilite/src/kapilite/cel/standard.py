@@ -1,13 +1,13 @@
-"""The operators and functions of the CEL specification."""
+"""The operators of the CEL specification, and its functions on texts, lists and maps.
+
+What converts values is in `conversions`, what reads times in `times`.
+"""
 
 from __future__ import annotations
 
 import math
 import operator
-import re
-from datetime import timedelta, timezone
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 from kapilite.cel import values
 from kapilite.cel.functions import declare
@@ -22,13 +22,10 @@ from kapilite.cel.values import (
     TypeValue,
     UInt,
 )
-from kapilite.gotext.numbers import number_text
 from kapilite.schemas import regex
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-_SECOND = 1_000_000_000
 
 
 def whole(value: int) -> int:
@@ -43,7 +40,7 @@ def unsigned(value: int) -> UInt:
     return UInt(value)
 
 
-def _truncated(left: int, right: int) -> int:
+def truncated(left: int, right: int) -> int:
     if right == 0:
         raise CelError("division by zero")
     quotient = abs(left) // abs(right)
@@ -53,7 +50,7 @@ def _truncated(left: int, right: int) -> int:
 def _remainder(left: int, right: int) -> int:
     if right == 0:
         raise CelError("modulus by zero")
-    return left - right * _truncated(left, right)
+    return left - right * truncated(left, right)
 
 
 def _quotient(left: float, right: float) -> float:
@@ -107,7 +104,7 @@ _ARITHMETIC: tuple[tuple[str, Callable[[int, int], int]], ...] = (
     ("+", operator.add),
     ("-", operator.sub),
     ("*", operator.mul),
-    ("/", _truncated),
+    ("/", truncated),
     ("%", _remainder),
 )
 for _name, _run in _ARITHMETIC:
@@ -208,199 +205,3 @@ def searched(pattern: str, text: str) -> Any:
         return regex.search(pattern, text)
     except ValueError as error:
         raise CelError(str(error)) from error
-
-
-@declare("int(int) int", "int(uint) int")
-def _int(value: int) -> int:
-    return whole(int(value))
-
-
-@declare("int(double) int")
-def _int_of_double(value: float) -> int:
-    if not -(2.0**63) < value < 2.0**63:
-        raise CelError("integer overflow")
-    return int(value)
-
-
-@declare("int(string) int")
-def _int_of_text(text: str) -> int:
-    return whole(_digits(text, "int"))
-
-
-@declare("int(timestamp) int")
-def _int_of_time(value: Timestamp) -> int:
-    return value.ns // _SECOND
-
-
-@declare("int(duration) int")
-def _int_of_duration(value: Duration) -> int:
-    return value.ns
-
-
-def _digits(text: str, kind: str) -> int:
-    body = text[1:] if text[:1] in ("-", "+") else text
-    if not (body.isascii() and body.isdigit()) or len(body) > 40:
-        raise CelError(f"type conversion error from 'string' to '{kind}'")
-    return int(text)
-
-
-@declare("uint(int) uint", "uint(uint) uint")
-def _uint(value: int) -> UInt:
-    return unsigned(int(value))
-
-
-@declare("uint(double) uint")
-def _uint_of_double(value: float) -> UInt:
-    if not math.isfinite(value) or value < 0:
-        raise CelError("unsigned integer overflow")
-    return unsigned(int(value))
-
-
-@declare("uint(string) uint")
-def _uint_of_text(text: str) -> UInt:
-    if text.startswith(("-", "+")):
-        raise CelError("type conversion error from 'string' to 'uint'")
-    return unsigned(_digits(text, "uint"))
-
-
-@declare("double(int) double", "double(uint) double", "double(double) double")
-def _double(value: float) -> float:
-    return float(value)
-
-
-_DOUBLE = re.compile(r"[+-]?(?:[0-9_.]+(?:e[+-]?[0-9_]+)?|inf|infinity)|nan", re.IGNORECASE)
-_HEXADECIMAL = re.compile(r"[+-]?0x[0-9a-f]*\.?[0-9a-f]*p[+-]?[0-9]+", re.IGNORECASE)
-
-
-@declare("double(string) double")
-def _double_of_text(text: str) -> float:
-    try:
-        if _HEXADECIMAL.fullmatch(text):
-            return float.fromhex(text)
-        found = float(text) if _DOUBLE.fullmatch(text) else None
-    except (ValueError, OverflowError):
-        found = None
-    if found is None or (math.isinf(found) and "n" not in text.lower()):
-        raise CelError("type conversion error from 'string' to 'double'")
-    return found
-
-
-@declare("bool(bool) bool")
-def _bool(value: bool) -> bool:
-    return value
-
-
-_TRUE = ("1", "t", "T", "true", "TRUE", "True")
-_FALSE = ("0", "f", "F", "false", "FALSE", "False")
-
-
-@declare("bool(string) bool")
-def _bool_of_text(text: str) -> bool:
-    if text not in _TRUE + _FALSE:
-        raise CelError("type conversion error from 'string' to 'bool'")
-    return text in _TRUE
-
-
-@declare("bytes(bytes) bytes")
-def _bytes(value: bytes) -> bytes:
-    return value
-
-
-@declare("bytes(string) bytes")
-def _bytes_of_text(text: str) -> bytes:
-    return text.encode()
-
-
-@declare("string(string) string", "string(int) string", "string(uint) string")
-@declare("string(timestamp) string", "string(duration) string")
-def _string(value: Any) -> str:
-    return str(value)
-
-
-@declare("string(bool) string")
-def _string_of_bool(value: bool) -> str:
-    return "true" if value else "false"
-
-
-declare("string(double) string")(number_text)
-
-
-@declare("string(bytes) string")
-def _string_of_bytes(value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError as error:
-        raise CelError("invalid UTF-8 in bytes, cannot convert to string") from error
-
-
-@declare("timestamp(timestamp) timestamp")
-def _timestamp(value: Timestamp) -> Timestamp:
-    return value
-
-
-declare("timestamp(string) timestamp")(values.parse_timestamp)
-declare("duration(string) duration")(values.parse_duration)
-
-
-@declare("timestamp(int) timestamp")
-def _timestamp_of_int(seconds: int) -> Timestamp:
-    return values.timestamp(seconds * _SECOND)
-
-
-@declare("duration(duration) duration")
-def _duration(value: Duration) -> Duration:
-    return value
-
-
-_FIELDS = {
-    "getFullYear": lambda time: time.year,
-    "getMonth": lambda time: time.month - 1,
-    "getDayOfYear": lambda time: time.timetuple().tm_yday - 1,
-    "getDayOfMonth": lambda time: time.day - 1,
-    "getDate": lambda time: time.day,
-    "getDayOfWeek": lambda time: time.isoweekday() % 7,
-    "getHours": lambda time: time.hour,
-    "getMinutes": lambda time: time.minute,
-    "getSeconds": lambda time: time.second,
-    "getMilliseconds": lambda time: time.microsecond // 1000,
-}
-_CYCLE = 400
-"""After so many years the calendar begins again."""
-
-
-def _getter(name: str, read: Any) -> None:
-    @declare(f"timestamp.{name}() int", f"timestamp.{name}(string) int")
-    def _get(time: Timestamp, zone: str = "UTC") -> int:
-        moment = time.utc
-        # Python has no year before the first and after the last: they are read in another cycle.
-        shift = {1: _CYCLE, 9999: -_CYCLE}.get(moment.year, 0)
-        try:
-            found = moment.replace(year=moment.year + shift).astimezone(_zone(zone))
-        except (ValueError, KeyError, OSError) as error:
-            raise CelError(f"unknown time zone {zone}") from error
-        return int(read(found)) - (shift if name == "getFullYear" else 0)
-
-
-_OFFSET = re.compile(r"([+-]?)0*([0-9]{1,2}):[+]?0*([0-9]{1,2})", re.ASCII)
-
-
-def _zone(name: str) -> timezone | ZoneInfo:
-    if ":" not in name:
-        return ZoneInfo(name) if name not in ("", "Local") else ZoneInfo("UTC")
-    match = _OFFSET.fullmatch(name)
-    if match is None or int(match[2]) > 23 or int(match[3]) > 59:
-        raise ValueError(name)
-    offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
-    return timezone(-offset if match[1] == "-" else offset)
-
-
-for _field, _read in _FIELDS.items():
-    _getter(_field, _read)
-
-for _field, _unit in (
-    ("Hours", 3600 * _SECOND),
-    ("Minutes", 60 * _SECOND),
-    ("Seconds", _SECOND),
-    ("Milliseconds", _SECOND // 1000),
-):
-    declare(f"duration.get{_field}() int")(lambda value, unit=_unit: _truncated(value.ns, unit))

@@ -16,10 +16,11 @@ from typing import Any
 import msgspec
 
 INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
-_SECOND = 1_000_000_000
+SECOND = 1_000_000_000
+"""Nanoseconds."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_EARLIEST = -62_135_596_800 * _SECOND
-_LATEST = 253_402_300_800 * _SECOND - 1
+_EARLIEST = -62_135_596_800 * SECOND
+_LATEST = 253_402_300_800 * SECOND - 1
 
 
 class CelError(Exception):
@@ -48,7 +49,7 @@ class Timestamp:
 
     def __str__(self) -> str:
         whole = (self.utc + timedelta(minutes=self.offset)).replace(microsecond=0, tzinfo=None)
-        fraction = f"{self.ns % _SECOND:09d}".rstrip("0")
+        fraction = f"{self.ns % SECOND:09d}".rstrip("0")
         hours, minutes = divmod(abs(self.offset), 60)
         zone = f"{'-' if self.offset < 0 else '+'}{hours:02d}:{minutes:02d}" if self.offset else "Z"
         return f"{whole.isoformat()}{'.' + fraction if fraction else ''}{zone}"
@@ -60,8 +61,8 @@ class Duration(msgspec.Struct, frozen=True, order=True):
     ns: int
 
     def __str__(self) -> str:
-        whole, rest = divmod(abs(self.ns), _SECOND)
-        seconds = whole + rest / _SECOND  # not exact, as in Go
+        whole, rest = divmod(abs(self.ns), SECOND)
+        seconds = whole + rest / SECOND  # not exact, as in Go
         text = f"{Decimal(repr(float(seconds))):f}".removesuffix(".0")
         return f"{'-' if self.ns < 0 else ''}{text}s"
 
@@ -120,14 +121,14 @@ def parse_timestamp(text: str) -> Timestamp:
         whole = moment - _EPOCH
     except (ValueError, OverflowError) as error:
         raise CelError(f'cannot parse "{text}" as a timestamp') from error
-    nanoseconds = (whole.days * 86_400 + whole.seconds) * _SECOND + int(
+    nanoseconds = (whole.days * 86_400 + whole.seconds) * SECOND + int(
         (fraction or "").ljust(9, "0")
     )
     east = moment.utcoffset() or timedelta()
     return timestamp(nanoseconds, east // timedelta(minutes=1))
 
 
-_UNITS = {"h": 3600 * _SECOND, "m": 60 * _SECOND, "s": _SECOND, "ms": 10**6, "us": 1000, "ns": 1}
+_UNITS = {"h": 3600 * SECOND, "m": 60 * SECOND, "s": SECOND, "ms": 10**6, "us": 1000, "ns": 1}
 _PART = re.compile(r"(\d{1,25})?(?:\.(\d{0,25}))?(h|ms|m|s|us|µs|μs|ns)", re.ASCII)
 
 
