@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from kapilite.apply import manage
 from kapilite.errors import ApiError
-from server_support.made_definitions import Object, definition
+from server_support.made_definitions import definition
+from server_support.made_schemas import Object
 
 Shape = Any
 """What a field is: a word, or a word and what is in it."""

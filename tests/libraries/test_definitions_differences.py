@@ -9,12 +9,8 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from server_support.made_definitions import (
-    definitions,
-    mistyped_schemas,
-    odd_schemas,
-    whole_definitions,
-)
+from server_support.made_definitions import definitions, whole_definitions
+from server_support.made_schemas import mistyped_schemas, odd_schemas
 from server_support.writes import DEFINITIONS, Judged, Object, written
 
 MANY = settings(max_examples=2000)

@@ -10,16 +10,9 @@ from hypothesis import strategies as st
 
 from kapilite.gotext.numbers import reread
 from kapilite.kinds import Kind
-from server_support.made_definitions import (
-    FORMATS,
-    Object,
-    definition,
-    restricted,
-    root,
-    schemas,
-    values,
-)
+from server_support.made_definitions import definition, root
 from server_support.made_objects import objects
+from server_support.made_schemas import FORMATS, Object, restricted, schemas, values
 from server_support.writes import DEFINITIONS, Judged, kept, kinds_of, written
 
 MANY = settings(max_examples=2000)

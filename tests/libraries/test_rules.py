@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from server_support.made_definitions import Object, definition, root
-from server_support.writes import DEFINITIONS, Judged, kinds_of, written
+from server_support.made_definitions import definition, root
+from server_support.writes import DEFINITIONS, Judged, Object, kinds_of, written
 from support.expressions import expressions
 
 MANY = settings(max_examples=800, print_blob=True)

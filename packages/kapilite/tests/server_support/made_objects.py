@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from hypothesis import strategies as st
 
-from server_support.made_definitions import Made, Object, values
+from server_support.made_schemas import Made, Object, values
 
 _TEXTS = ("", "a", "aa", "ab", "aaa", "é", "\U0001f600", "10", "1.2.3.4", "2020-01-02", "1h", "b\n")
 _INTEGERS = (0, 1, 2, 3, 5, -1, 10, 2**31 - 1, 2**31, -(2**63), 2**63 - 1, 2**63, 2**70)
