@@ -18,8 +18,8 @@ from laneway.kube.client import Client
 from support.publishing import (
     OWN,
     SECONDS,
+    PoolReader,
     Said,
-    Scheduler,
     has_slices,
     offer,
     publishing,
@@ -67,7 +67,7 @@ async def _clean(cluster: Any) -> Any:
 
 async def test_a_scheduler_sees_whole_pools_only(cluster: Any) -> None:
     states = [SMALL, LARGE, TAINTED, PAIRED, cards(0), PAIRED, SMALL]
-    async with Scheduler(cluster.client) as scheduler, publishing(cluster) as publisher:
+    async with PoolReader(cluster.client) as scheduler, publishing(cluster) as publisher:
         for state in states:
             publisher.offered(state[0], NOTHING, state[1])
             await scheduler.until(pool(state))
@@ -79,7 +79,7 @@ async def test_a_scheduler_sees_whole_pools_only(cluster: Any) -> None:
 
 
 async def test_what_is_right_is_not_written_again(cluster: Any) -> None:
-    async with Scheduler(cluster.client) as scheduler:
+    async with PoolReader(cluster.client) as scheduler:
         async with publishing(cluster) as publisher:
             publisher.offered(PAIRED[0], NOTHING, {})
             await scheduler.until(pool(PAIRED))
@@ -135,7 +135,7 @@ async def test_an_agent_killed_at_any_write_leaves_no_half_a_pool(
     cluster: Any, monkeypatch: pytest.MonkeyPatch, before: State, then: State, after: bool
 ) -> None:
     number, died = 0, True
-    async with Scheduler(cluster.client) as scheduler:
+    async with PoolReader(cluster.client) as scheduler:
         while died:
             number += 1
             async with publishing(cluster) as publisher:

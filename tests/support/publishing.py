@@ -101,11 +101,11 @@ def said(specs: Sequence[dict[str, Any]]) -> Said:
     return sorted((one for one in kept if one), key=str)
 
 
-class Scheduler:
-    """Sees every state of the node's pool, and remembers those that it would allocate from.
+class PoolReader:
+    """Sees every state of the node's pool, and remembers those that a scheduler would take.
 
-    As Kubernetes' does, it looks at the newest generation alone, and only when it has as many
-    slices of that as each of them says.
+    Like Kubernetes' scheduler, it looks at the newest generation alone, and only when it has as
+    many slices of that as each of them says.
     """
 
     def __init__(self, client: Client) -> None:
