@@ -22,8 +22,6 @@ _RANGE_LIMIT = 1_000_000
 _FLATTEN_LIMIT = 1_000_000
 """Levels times elements, by which Kubernetes reckons what it costs."""
 
-_NUMBERS = ("int", "uint", "double", "duration")
-
 
 def _alike(items: list[Any]) -> list[Any]:
     """The items, which must be of one kind to be compared."""

@@ -7,6 +7,7 @@ from typing import Any
 from kapilite.cel.formatting import SIZE_LIMIT
 from kapilite.cel.functions import declare
 from kapilite.cel.values import CelError
+from kapilite.gotext.quoting import ESCAPES
 
 
 @declare("string.charAt(int) string")
@@ -107,19 +108,6 @@ def _join(parts: list[Any], separator: str = "") -> str:
     return separator.join(parts)
 
 
-_QUOTED = {
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-    "\\": "\\\\",
-    '"': '\\"',
-}
-
-
 @declare("@strings.quote(string) string")
 def _quote(text: str) -> str:
-    return '"' + "".join(_QUOTED.get(character, character) for character in text) + '"'
+    return '"' + "".join(ESCAPES.get(character, character) for character in text) + '"'

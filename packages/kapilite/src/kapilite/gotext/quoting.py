@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-_SHORT = {
+ESCAPES = {
     '"': '\\"',
     "\\": "\\\\",
     "\a": "\\a",
@@ -15,6 +15,7 @@ _SHORT = {
     "\t": "\\t",
     "\v": "\\v",
 }
+"""Of characters that have a short one."""
 
 
 def quoted(text: str) -> str:
@@ -37,8 +38,8 @@ def joined(errors: Iterable[str]) -> str:
 
 def _character(char: str) -> str:
     code = ord(char)
-    if char in _SHORT:
-        return _SHORT[char]
+    if char in ESCAPES:
+        return ESCAPES[char]
     if 0xD800 <= code < 0xE000:  # no character, but what bytes that are no text become in Python
         return "\\ufffd"
     if char.isprintable():
