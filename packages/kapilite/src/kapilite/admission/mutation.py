@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from kapilite import builtin, metadata
 from kapilite.admission.attributes import internal
 from kapilite.admission.review import converted
-from kapilite.errors import ApiError
+from kapilite.errors import ApiError, Undecodable
 from kapilite.patches import patch
 from kapilite.problems import invalid, rejected
-from kapilite.schemas import schema
+from kapilite.schemas import embedded
 from kapilite.schemas.comparing import same
 
 if TYPE_CHECKING:
@@ -52,12 +52,14 @@ def patched(match: Match, attributes: Attributes, operations: tuple[Any, ...]) -
 
 def _read(kind: Kind, obj: Object) -> None:
     """Make of the changed object what the server makes of one that a client sends."""
-    if kind.custom:
-        schema.fit(kind.schema or {}, obj)
-        return
     try:
-        builtin.complete(kind, obj)
-    except ApiError as error:
+        if kind.custom:
+            embedded.complete(kind.schema or {}, obj)
+        else:
+            builtin.complete(kind, obj)
+    except embedded.Unreadable as error:
+        raise rejected(kind, obj["metadata"].get("name") or "", [error.problem]) from error
+    except Undecodable as error:
         raise internal(error.message) from error
 
 

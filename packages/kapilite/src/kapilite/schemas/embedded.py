@@ -12,7 +12,7 @@ from kapilite import problems as problem
 from kapilite.builtin.decoding import read_metadata
 from kapilite.errors import Undecodable
 from kapilite.schemas.invariants import invariants
-from kapilite.schemas.schema import EMBEDDED, Schema, bracketed, children
+from kapilite.schemas.schema import EMBEDDED, Schema, bracketed, children, fit
 from kapilite.schemas.validation import places
 
 if TYPE_CHECKING:
@@ -25,6 +25,14 @@ class Unreadable(Undecodable):
     def __init__(self, field: str, value: Any, why: str) -> None:
         self.problem = problem.invalid(field, value, why)
         super().__init__(f"{field}: {self.problem.message}")
+
+
+def complete(schema: Schema, obj: dict[str, Any]) -> list[str]:
+    """Make of a custom resource what is stored of it; the paths of unknown fields.
+
+    Raises what `read` and `schema.fit` raise.
+    """
+    return fit(schema, obj) + read(schema, obj)
 
 
 def read(schema: Schema, value: Any) -> list[str]:

@@ -19,7 +19,7 @@ from kapilite.definitions import crds
 from kapilite.encodings.bounds import OBJECT_LIMIT, require_bounded
 from kapilite.errors import ApiError, NotFound, Undecodable
 from kapilite.problems import rejected
-from kapilite.schemas import embedded, ratcheting, scales, schema, validation
+from kapilite.schemas import embedded, ratcheting, scales, validation
 from kapilite.storage.events import Key
 
 if TYPE_CHECKING:
@@ -137,8 +137,7 @@ def complete(kind: Kind, obj: Object, options: Options) -> tuple[str, ...]:
     if types.name_of(kind) is not None:
         unknown += builtin.complete(kind, obj)
     elif kind.schema is not None:
-        unknown += schema.fit(kind.schema, obj)
-        unknown += embedded.read(kind.schema, obj)
+        unknown += embedded.complete(kind.schema, obj)
     if kind.resource == builtin.CRDS:
         crds.default_names(obj)
     texts = tuple(f'unknown field "{path}"' for path in unknown)

@@ -361,6 +361,11 @@ def _version(name: str, *, storage: bool) -> Object:
             "size": {"type": "integer", "default": 1},
             "color": {"type": "string", "enum": ["red", "blue"]},
             "replicas": {"type": "integer"},
+            "template": {
+                "type": "object",
+                "x-kubernetes-embedded-resource": True,
+                "x-kubernetes-preserve-unknown-fields": True,
+            },
         },
     }
     status = {

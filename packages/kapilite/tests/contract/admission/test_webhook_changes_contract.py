@@ -112,6 +112,24 @@ async def test_the_result_is_completed_and_checked(kube: Any, hooks: Any, answer
     assert refused.causes[0][:2] == ("spec.color", "FieldValueNotSupported")
 
 
+async def test_an_embedded_resource_is_read_as_one_that_a_client_sends(
+    kube: Any, hooks: Any, answers: Any
+) -> None:
+    await kube.define()
+    await kube.configure("mutating", kube.webhook("/h", "widgets"))
+
+    async def made(metadata: Any) -> Any:
+        template = {"apiVersion": "v1", "kind": "A", "metadata": metadata}
+        hooks.on("/h", lambda r: answers.patched(r, add("/spec", {"template": template})))
+        return await kube.post(kube.path("widgets"), kube.widget("x"), dryRun="All")
+
+    pruned = await made({"name": "a", "unknown": True})
+    assert pruned.body["spec"]["template"]["metadata"] == {"name": "a"}
+    refused = await made({"generation": "one"})
+    assert refused.status == 422
+    assert refused.causes[0][:2] == ("spec.template.metadata", "FieldValueInvalid")
+
+
 @pytest.mark.parametrize(
     "operation",
     [
