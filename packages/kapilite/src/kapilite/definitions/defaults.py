@@ -12,9 +12,9 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from kapilite import problems as problem
-from kapilite.definitions.shape import EMBEDDED
 from kapilite.schemas import embedded, validation
 from kapilite.schemas import schema as fitting
+from kapilite.schemas.schema import EMBEDDED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kapilite import problems as problem
 from kapilite.cel import extents, rules, typed
 from kapilite.definitions import budgets
-from kapilite.definitions.shape import EMBEDDED, LOGIC, PRESERVES, unread
+from kapilite.definitions.shape import LOGIC, unread
 from kapilite.problems import Problem
+from kapilite.schemas.schema import EMBEDDED, PRESERVES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kapilite import problems as problem
 from kapilite.schemas import regex
+from kapilite.schemas.schema import EMBEDDED, PRESERVES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 Schema = dict[str, Any]
 
 LOGIC = ("allOf", "anyOf", "oneOf")
-PRESERVES = "x-kubernetes-preserve-unknown-fields"
-EMBEDDED = "x-kubernetes-embedded-resource"
 INT_OR_STRING = "x-kubernetes-int-or-string"
 
 _CHOICE = [{"type": "integer"}, {"type": "string"}]

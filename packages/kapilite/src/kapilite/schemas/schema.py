@@ -31,7 +31,7 @@ _CONTAINERS = (dict, list)
 IDENTITY = frozenset({"apiVersion", "kind", "metadata"})
 """At the root of every object, and of an embedded resource, whatever its schema names."""
 EMBEDDED = "x-kubernetes-embedded-resource"
-_PRESERVES = "x-kubernetes-preserve-unknown-fields"
+PRESERVES = "x-kubernetes-preserve-unknown-fields"
 
 
 def fit(schema: Schema, value: Any, *, is_root: bool = True) -> list[str]:
@@ -66,7 +66,7 @@ class _Pruning:
         self, schema: Schema | None, value: Any, path: str, *, is_resource: bool = False
     ) -> None:
         """Without a schema nothing in the value is known."""
-        if schema is not None and schema.get(_PRESERVES):
+        if schema is not None and schema.get(PRESERVES):
             self._spare(schema, value, path, is_resource=is_resource)
         elif isinstance(value, dict):
             is_resource = is_resource or (schema is not None and bool(schema.get(EMBEDDED)))
