@@ -72,7 +72,7 @@ def _double(value: float) -> float:
 
 
 _DOUBLE = re.compile(r"[+-]?(?:[0-9_.]+(?:e[+-]?[0-9_]+)?|inf|infinity)|nan", re.IGNORECASE)
-_HEXADECIMAL = re.compile(r"[+-]?0x[0-9a-f]*\.?[0-9a-f]*p[+-]?[0-9]+", re.IGNORECASE)
+_HEXADECIMAL = re.compile(r"[+-]?0x[0-9a-f]*+\.?[0-9a-f]*p[+-]?[0-9]+", re.IGNORECASE)
 
 
 @declare("double(string) double")

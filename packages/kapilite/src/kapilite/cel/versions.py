@@ -10,8 +10,9 @@ from kapilite.cel.functions import declare
 from kapilite.cel.types import KINDS
 from kapilite.cel.values import UINT_MAX, CelError
 
-_NUMBER = r"(0|[1-9][0-9]{0,19})"
-_PART = r"(?:0|[1-9][0-9]*|[0-9A-Za-z-]*[A-Za-z-][0-9A-Za-z-]*)"
+_DIGITS = len(str(UINT_MAX))
+_NUMBER = "(0|[1-9][0-9]*)"
+_PART = r"(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _VERSION = re.compile(
     rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:-({_PART}(?:\.{_PART})*))?(?:\+([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?",
     re.ASCII,
@@ -42,11 +43,10 @@ KINDS[Semver] = "kubernetes.Semver"
 @declare("semver(string) semver", "semver(string, bool) semver")
 def _semver(text: str, normalize: bool = False) -> Semver:
     match = _VERSION.fullmatch(_normal(text) if normalize else text)
-    if match is None or any(int(number) > UINT_MAX for number in match.groups()[:3]):
-        raise CelError(f'"{text}" is not a version')
-    major, minor, patch, pre, build = match.groups()
+    major, minor, patch, pre, build = match.groups() if match else ("",) * 5
     parts = tuple(pre.split(".")) if pre else ()
-    if any(part.isdigit() and int(part) > UINT_MAX for part in parts):
+    numbers = (major, minor, patch, *filter(str.isdigit, parts))
+    if match is None or any(len(n) > _DIGITS or int(n) > UINT_MAX for n in numbers):
         raise CelError(f'"{text}" is not a version')
     return Semver((int(major), int(minor), int(patch)), parts, build or "")
 

@@ -51,7 +51,7 @@ def unquote(text: str) -> str | None:
     quote, text = text[0], text[1:-1]
     if "\\" not in text:
         return None if quote in text else text
-    found = b""
+    found = bytearray()
     at = 0
     while at < len(text):
         if text[at] == quote:

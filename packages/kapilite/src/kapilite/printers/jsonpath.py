@@ -43,8 +43,9 @@ _SLICE = re.compile(r"(-?[0-9]*)(:-?[0-9]*)?(:-?[0-9]*)?")
 _COMPARISON = re.compile(r"([^!<>=]+)([!<>=]+)(.+)")
 _TEXT = re.compile(r"""["]([^"\\]*)["]|'([^'\\]*)'""")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-_NUMBER = re.compile(r"[+-]?(?=.?[0-9])[0-9]*\.?[0-9]*")
+_NUMBER = re.compile(r"[+-]?(?=.?[0-9])[0-9]*+\.?[0-9]*")
 _INT64 = range(-(2**63), 2**63)
+_DIGITS = 19
 
 
 class UnreadableError(ValueError):
@@ -183,8 +184,8 @@ class _Reader:
         while (char := self._text[self._at : self._at + 1]) == "." or char.isdecimal():
             self._at += 1
         text = self._text[start : self._at]
-        if _INTEGER.fullmatch(text) and int(text) in _INT64:
-            return int(text)
+        if _INTEGER.fullmatch(text) and (number := _int64(text)) is not None:
+            return number
         if not _NUMBER.fullmatch(text):
             _refuse(f"cannot parse number {text}")
         return float(text)
@@ -255,9 +256,19 @@ def _inner(text: str) -> tuple[list[Step], list[str] | None]:
 def _bound(text: str) -> int | None:
     if not text:
         return None
-    if text == "-" or int(text) not in _INT64:
+    number = None if text == "-" else _int64(text)
+    if number is None:
         _refuse(f"array index {text} is not a number")
-    return int(text)
+    return number
+
+
+def _int64(text: str) -> int | None:
+    """The number that a text is; None where it has more than 64 bits."""
+    digits = text.lstrip("+-").lstrip("0") or "0"
+    if len(digits) > _DIGITS:
+        return None
+    number = -int(digits) if text.startswith("-") else int(digits)
+    return number if number in _INT64 else None
 
 
 def _is_word(char: str) -> bool:

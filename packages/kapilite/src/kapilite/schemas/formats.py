@@ -55,7 +55,7 @@ def _hostname(text: str) -> bool:
     )
 
 
-_LEADING_ZEROS = re.compile(r"(^|[.:])0+(?=\d+(?:\.|$))")
+_LEADING_ZEROS = re.compile(r"(^|[.:])(?=\d++(?:\.|$))0+(?=\d)")
 
 
 def _is_ip(text: str, mark: str, *, is_sloppy: bool = False) -> bool:
@@ -98,7 +98,9 @@ def _date_time(text: str) -> bool:
     return bool(hours <= "23" and minutes <= "59" and seconds <= "59")
 
 
-_GO_DURATION = re.compile(r"[+-]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
+_GO_DURATION = re.compile(
+    r"[+-]?(?:0|(?:(?:\d++\.?\d*+|\.\d++)(?:ns|us|µs|μs|ms|s|m|h))+)", re.ASCII
+)
 _SECOND = 1_000_000_000
 _UNITS: tuple[tuple[int, tuple[str, ...], str], ...] = (
     (1, ("ns",), "nano"),
@@ -111,7 +113,7 @@ _UNITS: tuple[tuple[int, tuple[str, ...], str], ...] = (
     (7 * 86_400 * _SECOND, ("w", "wk"), "week"),
 )
 """Nanoseconds, the short names of a unit, and how its long names begin."""
-_HUMAN = re.compile(r"(\d+)\s*([A-Za-zµ]+)", re.ASCII)
+_HUMAN = re.compile(r"(?<!\d)(\d++)\s*+([A-Za-zµ]++)", re.ASCII)
 _DIGITS = 4000
 """More are not made a number."""
 
