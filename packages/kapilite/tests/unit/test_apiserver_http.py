@@ -185,6 +185,15 @@ async def test_nothing_is_stored_that_cannot_be_read_again(api: Any, boxes: str)
         assert "nested" in refused.body["message"]
 
 
+async def test_a_value_lies_below_short_keys(api: Any, boxes: str) -> None:
+    # Each of these numbers would be told of with the keys above it.
+    numbers = dict.fromkeys(map(str, range(20_000)), 1)
+    refused = await api("POST", boxes, box("k", {"a": {"k" * 100_000: numbers}}))
+    assert refused.status == 400
+    assert "keys" in refused.body["message"]
+    assert (await api("POST", boxes, box("k", {"k" * 100_000: 1}))).status == 201
+
+
 @pytest.mark.parametrize(
     ("accept", "kind"),
     [
