@@ -172,6 +172,13 @@ def test_problems_read_as_on_a_real_server(sub: dict[str, Any], value: Any, text
     assert texts(sub, value) == [text]
 
 
+@pytest.mark.parametrize("word", ["allOf", "anyOf", "oneOf"])
+def test_a_long_value_is_told_of_a_few_times_only(word: str) -> None:
+    alternatives = [{"pattern": f"^a{n}$"} for n in range(3000)]
+    (text,) = texts({"type": "string", word: alternatives}, "b" * 1_000_000)
+    assert text.startswith("<nil>: Forbidden: the object is too large for a schema")
+
+
 @pytest.mark.parametrize(
     ("sub", "value"),
     [

@@ -7,7 +7,8 @@ several alternatives the problems of the one that says most about the value are 
 checks are counted.
 
 How long it may take is bounded: a schema of thousands of alternatives held against thousands of
-values would keep everybody waiting, so such an object is refused.
+values would keep everybody waiting, and so would one of alternatives that each name a long value.
+Such an object is refused.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ PROBLEMS_LIMIT = 100
 """After so many the rest of a map or list is not looked at; no user reads more."""
 _COMPARED = 64
 """Values of an enumeration that are compared in about the time of a step."""
+_TOLD = 100
+"""Characters about a problem that are written in about the time of a step."""
 
 _LOGIC = frozenset({"allOf", "anyOf", "oneOf", "not"})
 _CHOICE = ("integer", "string")
@@ -103,6 +106,8 @@ class _Check:
             found += self._by_kind(schema, form, value, path, old)
         if schema.get("enum") and not is_among(value, schema["enum"]):
             found.append(problem.not_supported(path, value, schema["enum"]))
+        if found:
+            self._left -= sum(len(one.message) for one in found) // _TOLD
         return found
 
     def _by_kind(self, schema: Schema, form: str, value: Any, path: str, old: Any) -> list[Problem]:
