@@ -109,6 +109,15 @@ def test_a_path_that_visits_too_much_leaves_its_cell_empty(path: str) -> None:
     assert cell(path, obj=obj) is None
 
 
+def test_the_columns_of_an_object_together_visit_no_more_than_one_may() -> None:
+    paths = [*[".list[*].x"] * 50, ".text.*", ".text"]
+    columns = [Column(name=path, type="string", json_path=path) for path in paths]
+    obj = {"metadata": {"name": "a"}, "list": [{"x": "y"}] * 1000, "text": "t" * 1_000_000}
+    (row,) = render(kind(*columns), [obj])["rows"]
+    assert row["cells"][:3] == ["a", "y", "y"]
+    assert row["cells"][-3:] == [None, None, None]
+
+
 def test_a_filter_may_use_an_escaped_key_and_quote_brackets() -> None:
     obj = {"metadata": {"name": "x"}, "list": [{"a.b": "(1)]", "v": "yes"}, {"v": "no"}]}
     assert cell(r'.list[?(@.a\.b=="(1)]")].v', obj=obj) == "yes"

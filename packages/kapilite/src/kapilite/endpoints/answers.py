@@ -96,6 +96,7 @@ async def large(
         start += piece
         if len(start) >= LARGE:
             break
+        await asyncio.sleep(0)
     else:
         return warned(web.Response(body=start, content_type=form.media_type), warnings)
     response = web.StreamResponse(headers={"Content-Type": form.media_type})

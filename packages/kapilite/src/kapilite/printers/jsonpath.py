@@ -65,15 +65,18 @@ class Path:
         """The keys of a path that has nothing else; None of any other."""
         self._first, *self._others = actions
 
-    def find(self, obj: Any) -> Values:
-        """The values at the path, which may be null; none where it does not fit."""
+    def find(self, obj: Any, walk: Walk | None = None) -> Values:
+        """The values at the path, which may be null; none where it does not fit.
+
+        With a walk it visits no more than others that had it have left.
+        """
         if self.keys is not None:
             for key in self.keys:
                 if not isinstance(obj, dict) or key not in obj:
                     return []
                 obj = obj[key]
             return [obj]
-        walk = Walk()
+        walk = walk or Walk()
         try:
             found = walk.follow(self._first, [obj])
             for steps in self._others:

@@ -11,8 +11,11 @@ from typing import Any, TypeAlias
 
 from kapilite.printers.golang import ByteOfText, compare
 
-LIMIT = 10_000
-"""Values that one path may visit in one object; a path that would visit more fails."""
+LIMIT = 20_000
+"""Values that the paths of all columns together may visit in one object; a path that would visit
+more fails."""
+_SHOWN = 100
+"""Characters that are shown in about the time of a visit."""
 
 Values: TypeAlias = list[Any]
 Step: TypeAlias = Callable[["Walk", Values], Values]
@@ -30,16 +33,23 @@ class Failed(Exception):  # noqa: N818 - a path that does not fit an object is n
 
 
 class Walk:
-    """One walk over one object."""
+    """What may still be visited in one object."""
 
     def __init__(self) -> None:
         self._left = LIMIT
 
     def visit(self, values: Values) -> Values:
-        self._left -= len(values) + 1
+        self._spend(len(values) + 1)
+        return values
+
+    def show(self, text: str) -> str:
+        self._spend(len(text) // _SHOWN)
+        return text
+
+    def _spend(self, count: int) -> None:
+        self._left -= count
         if self._left < 0:
             raise Failed([])
-        return values
 
     def follow(self, steps: list[Step], values: Values) -> Values:
         for step in steps:
@@ -67,12 +77,12 @@ def _children(value: Any) -> Values:
     if isinstance(value, dict):
         return list(value.values())
     if isinstance(value, str):
-        return [ByteOfText(one) for one in value.encode(errors="replace")]
+        return [ByteOfText(one) for one in value[: LIMIT + 1].encode(errors="replace")]
     return value if isinstance(value, list) else []
 
 
-def children(_: Walk, values: Values) -> Values:
-    return [child for value in values for child in _children(value)]
+def children(walk: Walk, values: Values) -> Values:
+    return [child for value in values for child in walk.visit(_children(value))]
 
 
 def descend(walk: Walk, values: Values) -> Values:

@@ -23,6 +23,7 @@ from kapilite import printers
 from kapilite.kinds import Column, Kind
 from kapilite.printers import durations, jsonpath
 from kapilite.printers.golang import text_of
+from kapilite.printers.steps import Failed, Walk
 
 AGE = ".metadata.creationTimestamp"
 
@@ -82,10 +83,15 @@ def rows(
     """What makes the row of an object."""
     at = now or datetime.now(UTC)
     cells = [_printer(kind, column, at) for column in _columns(kind)]
-    return lambda obj: {
-        "cells": [cell(obj) for cell in cells],
-        "object": _row_object(obj, include_object),
-    }
+
+    def row(obj: dict[str, Any]) -> dict[str, Any]:
+        walk = Walk()
+        return {
+            "cells": [cell(obj, walk) for cell in cells],
+            "object": _row_object(obj, include_object),
+        }
+
+    return row
 
 
 def _columns(kind: Kind) -> tuple[Column, ...]:
@@ -103,16 +109,24 @@ def _readable(column: Column) -> bool:
     return True
 
 
-def _printer(kind: Kind, column: Column, now: datetime) -> Callable[[dict[str, Any]], Any]:
+def _printer(kind: Kind, column: Column, now: datetime) -> Callable[[dict[str, Any], Walk], Any]:
     """What makes the cells of one column."""
     made = printers.CELLS.get((kind.resource, column.name))
     if made is None and not kind.custom and column.json_path == AGE:
         made = printers.age
     if made:
-        return lambda obj: made(obj, now)
+        return lambda obj, _: made(obj, now)
     path = compile_path(column.json_path)
     absent = None if kind.custom else ""
-    return lambda obj: _cell(path.find(obj), column.type, now, absent)
+
+    def cell(obj: dict[str, Any], walk: Walk) -> Any:
+        try:
+            walk.visit([])
+            return _cell(path.find(obj, walk), column.type, now, absent, walk)
+        except Failed:
+            return absent
+
+    return cell
 
 
 def _described(column: Column) -> str:
@@ -141,13 +155,13 @@ def _row_object(obj: dict[str, Any], include: str) -> dict[str, Any] | None:
     }
 
 
-def _cell(values: list[Any], type_: str, now: datetime, absent: str | None) -> Any:
+def _cell(values: list[Any], type_: str, now: datetime, absent: str | None, walk: Walk) -> Any:
     if not values:
         return absent
     first = values[0]
     match type_:
         case "string":
-            return text_of(first)
+            return walk.show(text_of(first))
         case "integer" if type(first) in (int, float):
             return _integer(first)
         case "number" if type(first) in (int, float):

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 PIECE = 250
 """Objects that are written at once."""
+TABLE_PIECE = 25
+"""Rows, of which each can take some time."""
 PARTIAL = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
 
 
@@ -125,8 +127,9 @@ def pieces(kind: Kind, found: Page, form: Form, include: str) -> Iterator[bytes]
         yield negotiation.encode(head | {member: items}, form.media_type)
         return
     yield msgspec.json.encode(head)[:-1] + b',"%s":[' % member.encode()
-    for at in range(0, len(found.bodies), PIECE):
-        yield b"," * (at > 0) + b",".join(map(write, found.bodies[at : at + PIECE]))
+    size = TABLE_PIECE if form.shape == "table" else PIECE
+    for at in range(0, len(found.bodies), size):
+        yield b"," * (at > 0) + b",".join(map(write, found.bodies[at : at + size]))
     yield b"]}\n"
 
 
