@@ -256,22 +256,26 @@ def _map_items(items: Any, path: str) -> Iterator[Problem]:
 
 def _map_keys(items: Schema, keys: Sequence[str], path: str) -> Iterator[Problem]:
     field = f"{path}.{_MAP_KEYS}"
-    known = items.get("properties") or {}
-    for index, key in enumerate(keys):
+    known, required = items.get("properties") or {}, frozenset(items.get("required") or ())
+    absent = problem.invalid(field, keys, "entries must all be names of item properties")
+    repeated = problem.invalid(field, keys, "must not contain duplicate entries")
+    before: set[str] = set()
+    for key in keys:
         place = f"{path}.items.properties[{key}]"
         sub = known.get(key)
         if items.get("type") == "object":
             if sub is None:
-                yield problem.invalid(field, keys, "entries must all be names of item properties")
+                yield absent
             elif sub.get("type") in ("array", "object"):
                 why = f"must be a scalar type if parent array's {_LIST_TYPE} is map"
                 yield problem.invalid(f"{place}.type", sub["type"], why)
-            if key in keys[:index]:
-                yield problem.invalid(field, keys, "must not contain duplicate entries")
+            if key in before:
+                yield repeated
+            before.add(key)
         if sub is None:
             continue
         why = f"this property is in {_MAP_KEYS}, so it"
-        if "default" not in sub and key not in (items.get("required") or ()):
+        if "default" not in sub and key not in required:
             yield problem.required(
                 f"{place}.default", f"{why} must have a default or be a required property"
             )

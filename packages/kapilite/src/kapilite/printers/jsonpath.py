@@ -207,10 +207,9 @@ class _Reader:
 
     def _bracket(self) -> list[Step]:
         end = self._text.find("]", self._at)
-        newline = self._text.find("\n", self._at)
-        if end < 0 or 0 <= newline < end:
-            _refuse("unterminated array")
         text = self._text[self._at : end]
+        if end < 0 or "\n" in text:
+            _refuse("unterminated array")
         self._at = end + 1
         text = ":" if text == "*" else text
         if "," in text:
