@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kapilite.cel.rules import RULES
 from kapilite.definitions import crds
 from kapilite.server import ApiServer
 from server_support.made_definitions import definition, root
@@ -192,6 +193,22 @@ async def test_a_keyword_of_another_type_cannot_be_read(api: Any, widget_crd: An
     refused = await api("POST", CRDS, widget_crd)
     assert refused.status == 400
     assert "json: cannot unmarshal string into Go struct field" in refused.body["message"]
+
+
+async def test_rules_of_all_versions_are_not_longer_than_any_are(api: Any, widget_crd: Any) -> None:
+    (version,) = widget_crd["spec"]["versions"]
+    rule = {"rule": " || ".join(["has(self.spec)"] * 1000)}
+    versions = [
+        {**version, "name": f"v{n}", "storage": n == 1, "schema": copy.deepcopy(version["schema"])}
+        for n in range(1, 13)
+    ]
+    for n, one in enumerate(versions):
+        one["schema"]["openAPIV3Schema"] |= {"description": f"{n}", RULES: [rule]}
+    widget_crd["spec"]["versions"] = versions[:2]
+    assert (await api("POST", CRDS, widget_crd, dryRun="All")).status == 201
+    widget_crd["spec"]["versions"] = versions
+    refused = await api("POST", CRDS, widget_crd, dryRun="All")
+    assert "characters together, the limit is 200000" in refused.body["message"]
 
 
 def test_a_definition_whose_names_are_taken_is_stored_and_not_served(widget_crd: Any) -> None:

@@ -1,10 +1,14 @@
-"""What the rules of a definition may cost: each for itself, and all of a version together."""
+"""What the rules of a definition may cost: each for itself, and all of a version together.
+
+How long they may be is bounded as well: nothing else is served while they are read.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kapilite import problems as problem
+from kapilite.cel.rules import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -12,10 +16,34 @@ if TYPE_CHECKING:
     from kapilite.cel.rules import Cost
     from kapilite.problems import Problem
 
+_EXPRESSIONS = ("rule", "messageExpression")
 LIMIT = 10_000_000
 TOTAL_LIMIT = 100_000_000
+TEXT_LIMIT = 200_000
+"""Characters of all expressions of a definition: a second. Definitions in use have a tenth."""
 _TOLD = 4
 """So many of the most expensive rules are told, if each is a hundredth of the limit."""
+
+
+def texts(value: Any, path: str) -> Iterator[Problem]:
+    """Whether the rules in a part of a definition are longer than any honest ones."""
+    size = _size(value)
+    if size > TEXT_LIMIT:
+        why = f"the rules have {size} characters together, the limit is {TEXT_LIMIT}"
+        yield problem.forbidden(path, why)
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, list):
+        return sum(map(_size, value))
+    if not isinstance(value, dict):
+        return 0
+    rules = value.get(RULES)
+    # A property can have this name as well, and a default can hold anything.
+    listed = [rule for rule in rules if isinstance(rule, dict)] if isinstance(rules, list) else []
+    expressions = [rule.get(name) for rule in listed for name in _EXPRESSIONS]
+    own = sum(len(text) for text in expressions if isinstance(text, str))
+    return own + sum(map(_size, value.values()))
 
 
 def each(costs: Iterable[Cost]) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kapilite import names
 from kapilite import problems as problem
-from kapilite.definitions import shape, structural
+from kapilite.definitions import budgets, shape, structural
 from kapilite.printers.jsonpath import UnreadableError, UnsupportedError
 from kapilite.printers.tables import compile_path
 from kapilite.schemas.comparing import same
@@ -178,6 +178,9 @@ def _versions(versions: list[Object], kept: Mapping[str, Object | None]) -> Iter
 
 
 def _schemas(versions: list[Object], kept: Mapping[str, Object | None]) -> Iterator[Problem]:
+    if too_long := list(budgets.texts(versions, "spec.versions")):
+        yield from too_long
+        return
     for part in _parts(versions, "schema"):
         schema = (part.value or {}).get("openAPIV3Schema")
         if schema is not None:
