@@ -139,6 +139,13 @@ def test_a_rule_that_costs_too_much_is_stopped() -> None:
     assert "call cost exceeds limit" in text
 
 
+@pytest.mark.parametrize("rule", [{"rule": "true", "fieldPath": ".x"}, {"rule": "self.("}])
+def test_a_rule_that_cannot_be_read_is_named_beside_a_default(rule: Object) -> None:
+    sub = {"type": "object", "default": {}, "x-kubernetes-validations": [rule]}
+    (wrong,) = structural.problems(root(a=sub), "s")
+    assert wrong.field.startswith("s.properties[a].x-kubernetes-validations[0].")
+
+
 def test_rules_that_may_cost_too_much_are_refused_with_their_definition() -> None:
     """Each by itself, and all together; an update may keep what is served."""
     numbers = {"type": "array", "items": INTEGER, "x-kubernetes-validations": [EACH_WITH_EACH]}

@@ -95,7 +95,11 @@ def _plain(schema: Schema, value: Any, field: str) -> Iterator[Problem]:
 
 
 def _values(schema: Schema, value: Any, field: str) -> Iterator[Problem]:
-    for one in validation.value_problems(schema, value):
+    try:
+        found = validation.value_problems(schema, value)
+    except ValueError:
+        return  # a rule cannot be read, which is said of the rule
+    for one in found:
         inner = "" if one.field == "<nil>" else one.field
         yield one._replace(field=f"{field}.{inner}" if inner else field)
 

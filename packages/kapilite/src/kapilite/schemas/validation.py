@@ -72,7 +72,8 @@ def value_problems(schema: Schema, value: Any, *, is_root: bool = False) -> list
 
 def places(schema: Schema) -> frozenset[int]:
     """The parts of a schema, by `id`, with lists and embedded resources at or below them."""
-    return _prepared(schema).places
+    known = _known.get(id(schema))  # of a default, rules may not be readable
+    return places_of(schema) if known is None else known.places
 
 
 class _Prepared(NamedTuple):
