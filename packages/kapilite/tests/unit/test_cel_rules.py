@@ -140,7 +140,7 @@ def test_a_rule_that_costs_too_much_is_stopped() -> None:
 
 
 @pytest.mark.parametrize("rule", [{"rule": "true", "fieldPath": ".x"}, {"rule": "self.("}])
-def test_a_rule_that_cannot_be_read_is_named_beside_a_default(rule: Object) -> None:
+def test_a_rule_that_cannot_be_read_is_named_where_there_is_a_default(rule: Object) -> None:
     sub = {"type": "object", "default": {}, "x-kubernetes-validations": [rule]}
     (wrong,) = structural.problems(root(a=sub), "s")
     assert wrong.field.startswith("s.properties[a].x-kubernetes-validations[0].")
