@@ -160,6 +160,7 @@ async def asked(chart: Installed) -> bool:
 
 
 @pytest.mark.realapi
+@pytest.mark.slow
 async def test_machine_gets_its_devices_while_everybody_has_its_own_account_only(
     chart: Installed,
     clients: dict[str, Client],

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from support.examples import first
+
 MOST_IN_TWO_MINUTES = 15
 """The back-off of informers and work queues begins below a second, and doubles."""
 
 
-@pytest.mark.parametrize("role", ["agent", "manager"])
+@pytest.mark.parametrize("role", first("agent", "manager"))
 async def test_an_outage_is_waited_out_with_few_requests(site: Any, role: str) -> None:
     line = getattr(site, role)
     line.refuse(503)
@@ -29,7 +31,7 @@ async def test_an_outage_is_waited_out_with_few_requests(site: Any, role: str) -
     await site.reached()
 
 
-@pytest.mark.parametrize("role", ["agent", "manager"])
+@pytest.mark.parametrize("role", first("agent", "manager"))
 async def test_a_server_that_says_when_to_come_back_is_not_asked_before(
     site: Any, role: str
 ) -> None:

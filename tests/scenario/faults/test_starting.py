@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from support.examples import first
+
 
 async def _restarted_agent(site: Any) -> None:
     [node] = site.world.nodes.values()
@@ -29,7 +31,7 @@ async def _restarted_manager(site: Any) -> None:
     await starting
 
 
-@pytest.mark.parametrize("restarted", [_restarted_agent, _restarted_manager])
+@pytest.mark.parametrize("restarted", first(_restarted_agent, _restarted_manager))
 async def test_a_role_that_starts_in_an_outage_changes_nothing(site: Any, restarted: Any) -> None:
     await site.change()
     await site.reached()
