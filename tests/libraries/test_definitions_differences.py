@@ -13,8 +13,8 @@ from server_support.made_definitions import definitions, whole_definitions
 from server_support.made_schemas import mistyped_schemas, odd_schemas
 from server_support.writes import DEFINITIONS, Judged, Object, written
 
-MANY = settings(max_examples=2000)
-FEWER = settings(max_examples=1000)  # they are several times as long
+MANY = settings(max_examples=1000)
+FEWER = settings(max_examples=500)  # they are several times as long
 
 
 def theirs(checker: Any, crd: Object, old: Object | None = None) -> Judged:

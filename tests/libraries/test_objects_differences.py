@@ -15,8 +15,8 @@ from server_support.made_objects import objects
 from server_support.made_schemas import FORMATS, Object, restricted, schemas, values
 from server_support.writes import DEFINITIONS, Judged, kept, kinds_of, written
 
-MANY = settings(max_examples=2000)
-FEWER = settings(max_examples=1000)
+MANY = settings(max_examples=1000)
+FEWER = settings(max_examples=500)
 NAME = "as.example.com"
 
 
