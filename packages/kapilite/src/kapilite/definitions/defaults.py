@@ -95,11 +95,7 @@ def _plain(schema: Schema, value: Any, field: str) -> Iterator[Problem]:
 
 
 def _values(schema: Schema, value: Any, field: str) -> Iterator[Problem]:
-    try:
-        found = validation.value_problems(schema, value)
-    except ValueError:
-        return  # a rule cannot be read, which is said of the rule
-    for one in found:
+    for one in validation.value_problems(schema, value):
         inner = "" if one.field == "<nil>" else one.field
         yield one._replace(field=f"{field}.{inner}" if inner else field)
 

@@ -63,10 +63,14 @@ def _structure(schema: Schema, value: Any, old: Any = ABSENT) -> list[Problem]:
 
 def value_problems(schema: Schema, value: Any, *, is_root: bool = False) -> list[Problem]:
     """What is wrong with a value that no object has yet, such as a default."""
-    found = check_default(schema, value)
-    plan = evaluation.plan(schema, is_root=is_root)
-    if found or plan is None:
+    if found := check_default(schema, value):
         return found
+    try:
+        plan = evaluation.plan(schema, is_root=is_root)
+    except ValueError:
+        return []  # A rule cannot be read, which is said of the rule.
+    if plan is None:
+        return []
     return evaluation.problems(plan, value, value) or evaluation.problems(plan, value, None)
 
 
