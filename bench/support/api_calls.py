@@ -16,7 +16,7 @@ import aiohttp
 import msgspec
 
 from laneway.kube.config import load
-from laneway.kube.tls import client_context
+from laneway.kube.tls import authorities, client_context
 
 _VERSION = re.compile(rb'"resourceVersion":"([0-9]+)"')
 _SENT = re.compile(rb'"sent":"([0-9.]+)"')
@@ -144,7 +144,9 @@ class Watchers:
 @asynccontextmanager
 async def caller(kubeconfig: str) -> AsyncIterator[Caller]:
     config = load(kubeconfig)
-    connector = aiohttp.TCPConnector(limit=0, ssl=client_context(config.cluster))
+    connector = aiohttp.TCPConnector(
+        limit=0, ssl=client_context(config.cluster, authorities(config.cluster))
+    )
     timeout = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(
         connector=connector, timeout=timeout, auto_decompress=False
