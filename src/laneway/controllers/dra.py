@@ -53,7 +53,7 @@ FAILED_SECONDS = 2.0
 
 
 class _Seen(NamedTuple):
-    """What a node offers, and who has something of it."""
+    """What a node offers, and the holders of its devices."""
 
     offers: tuple[Offer, ...]
     given_up: tuple[Offer, ...]
