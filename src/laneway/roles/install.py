@@ -32,10 +32,16 @@ _CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", Fals
 _NAMESPACES = Resource("", "v1", "namespaces", False, _Installed)
 
 
-async def install_crds(client: Client) -> None:
+Stored = dict[str, dict[str, Any]]
+"""By the name of a CRD, the spec that the server stored when it was written last."""
+
+
+async def install_crds(client: Client, stored: Stored | None = None) -> None:
     """Create or update every CRD; write nothing where they say what they should. Raises KubeError.
 
-    Several may do so at once.
+    Several may do so at once. Kubernetes before 1.25 drops validation rules, so there a CRD never
+    says what it should. Who installs again and again passes the same `stored` every time: what
+    the server made of the last write is then left alone.
     """
     for crd in crds():
         name = crd["metadata"]["name"]
@@ -46,18 +52,15 @@ async def install_crds(client: Client) -> None:
                 await client.create(_CRDS, crd)
                 log.info("created CRD %s", name)
             continue
-        if not _says(found.spec, crd["spec"]):
-            await client.patch(_CRDS, name, {"spec": crd["spec"]})
+        if not _says(found.spec, crd["spec"]) and (stored or {}).get(name) != found.spec:
+            written = await client.patch(_CRDS, name, {"spec": crd["spec"]})
+            if stored is not None:
+                stored[name] = written.spec
             log.info("updated CRD %s", name)
 
 
 def _says(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
-    """Whether a definition is as it should be. Next to and below `names` a server adds defaults.
-
-    Kubernetes before 1.25 drops validation rules, so there it never is. The patch then changes
-    nothing on the server, once for each kind and start; knowing what each release drops would
-    cost more.
-    """
+    """Whether a definition is as it should be. Next to and below `names` a server adds defaults."""
     names = found.get("names", {})
     named = all(names.get(key) == value for key, value in wanted["names"].items())
     rest = wanted.keys() - {"names"}

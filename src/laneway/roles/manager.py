@@ -41,7 +41,7 @@ from laneway.kube.events import EventRecorder
 from laneway.kube.informer import Informer
 from laneway.kube.leader import Clock, Election, Timing
 from laneway.kube.resource import KubeObject
-from laneway.roles.install import install_crds
+from laneway.roles.install import Stored, install_crds
 
 if TYPE_CHECKING:
     from laneway.roles.vsphere import Vsphere
@@ -99,6 +99,7 @@ class Manager:
         registry.register(LedgerCollector(self._reported, lambda: self.ledger.build_seconds))
         registry.register(UncheckedCollector(self.caches.vms, lambda: self.leading))
         self.recorder = EventRecorder(client, MANAGER)
+        self._stored_crds: Stored = {}
         self._election = Election(
             client.unwaiting(),
             namespace,
@@ -170,7 +171,7 @@ class Manager:
         """Have the kinds served as this version needs them; agents and webhooks wait for that."""
         while True:
             try:
-                await install_crds(self._client)
+                await install_crds(self._client, self._stored_crds)
             except ForbiddenError as error:
                 log.error(  # noqa: TRY400 - its text says it all
                     "the definitions of Laneway's kinds stay as they are: %s; give the manager its "

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
-from laneway.roles.install import install_crds
+from laneway.roles.install import Stored, install_crds
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NAME = "pcidevices.devices.harvesterhci.io"
@@ -45,3 +46,17 @@ async def test_what_is_missing_is_made(cluster: Any) -> None:
     await install_crds(cluster.client)
 
     assert NAME in await versions(cluster)
+
+
+@pytest.mark.realapi
+async def test_what_the_server_stored_otherwise_is_written_once(
+    cluster: Any, requests: list[tuple[str, str]]
+) -> None:
+    """Kubernetes before 1.25 drops the validation rules."""
+    stored: Stored = {}
+    await install_crds(cluster.client, stored)
+    requests.clear()
+
+    await install_crds(cluster.client, stored)
+
+    assert {method for method, _ in requests} == {"GET"}
