@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from laneway.api import PCIDevice, PCIDeviceClaim, VGPUDevice
 from laneway.kube.client import Client
-from laneway.kube.errors import NotFoundError
+from laneway.kube.errors import GoneError, NotFoundError
 from laneway.kube.kubevirt import KUBEVIRTS
 from laneway.kube.pods import PODS, Pod
 from laneway.kube.resource import Resource, served
@@ -246,9 +246,11 @@ class World:
                         field_selector=selector,
                         server_seconds=5,
                     )
-                    async with contextlib.aclosing(events):
-                        async for _event in events:
-                            break
+                    # Gone, as on a real server when the definition of a kind changes: look again.
+                    with contextlib.suppress(GoneError):
+                        async with contextlib.aclosing(events):
+                            async for _event in events:
+                                break
         except TimeoutError:
             raise AssertionError(f"{resource} {name} stays {obj}") from None
 
