@@ -1,0 +1,254 @@
+"""The site: its pages, actions, stream and static files as one web application.
+
+Every answer says what a browser may do with it: load nothing from elsewhere, run no script but the
+site's own files, be in no frame, be kept by no cache.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import mimetypes
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+from urllib.parse import quote, unquote
+
+from aiohttp import web
+
+from laneway.kube.errors import ApiError, ForbiddenError, KubeError
+from laneway.web.access import Question
+from laneway.web.navigation import navigation
+from laneway.web.page import Again, Done, NotFound, Page, Routes
+from laneway.web.place import Place, parse
+from laneway.web.rendering import static_files
+from laneway.web.stream.hub import Hub, TooManyError, in_time
+from laneway.web.stream.tab import Tab, digest
+from laneway.web.visit import Site, User, Visit
+
+log = logging.getLogger(__name__)
+
+FORM_BYTES = 256 * 1024
+NOTE = "laneway-note"
+"""The cookie of what the next page says was done."""
+
+SECURITY = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; font-src 'self'; form-action 'self'; frame-ancestors 'none'; "
+        "base-uri 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
+
+
+class Users(Protocol):
+    """Who signed in, by request."""
+
+    async def user(self, request: web.Request, questions: Sequence[Question]) -> User:
+        """The user of a request, of whom the answers to these questions are known."""
+
+    def csrf(self, request: web.Request) -> str:
+        """What a form of the user has to send along."""
+
+    def live(self, request: web.Request) -> bool:
+        """Whether the session of a request, which may have begun long ago, still is."""
+
+
+class Web:
+    """Answers the requests of signed-in users."""
+
+    def __init__(self, site: Site, users: Users, routes: Routes) -> None:
+        self._site = site
+        self._users = users
+        self._routes = routes
+        self._hub = Hub(site.caches)
+        site.server.subscribe(self._hub.redraw)
+
+    def add_to(self, app: web.Application) -> None:
+        """Serve pages, actions, the stream and static files."""
+        app.on_response_prepare.append(_secure)
+        app.router.add_get("/static/{hash}/{name:.+}", static_file)
+        app.router.add_get("/stream", self.stream)
+        app.router.add_get("/{path:.*}", self.page)
+        app.router.add_post("/{path:.*}", self.action)
+
+    async def page(self, request: web.Request) -> web.Response:
+        """Show a page."""
+        found = self._routes.page(request.raw_path.partition("?")[0])
+        if found is None:
+            return await self._problem(request, 404, "not_found")
+        page, names = found
+        try:
+            place = parse(request.raw_path, names)
+        except ValueError:
+            return await self._problem(request, 400, "not_found")
+        visit = await self._visit(request, page, place)
+        response = await self._answer(request, page, visit)
+        if NOTE in request.cookies:
+            response.del_cookie(NOTE)
+        return response
+
+    async def action(self, request: web.Request) -> web.Response:
+        """Do what a form says, and show the next page, or the form again with what is wrong."""
+        path = request.raw_path.partition("?")[0]
+        found, action = self._routes.page(path), self._routes.action(path)
+        if found is None or action is None:
+            return await self._problem(request, 404, "not_found")
+        page, names = found
+        visit = await self._visit(request, page, parse(request.raw_path, names))
+        visit.form = await _form(request)
+        try:
+            outcome = await action.act(visit)
+        except NotFound:
+            return await self._problem(request, 404, "not_found")
+        except KubeError as error:
+            outcome = Again({"": [_words(error)]})
+        if isinstance(outcome, Done):
+            response = web.Response(status=303, headers={"Location": outcome.url})
+            if outcome.message:
+                response.set_cookie(
+                    NOTE, quote(outcome.message[:600]), max_age=60, httponly=True, samesite="Strict"
+                )
+            return response
+        visit.problems = outcome.problems
+        return await self._answer(request, page, visit, status=422)
+
+    async def stream(self, request: web.Request) -> web.StreamResponse:
+        """Bring what changes on a page for as long as it is open."""
+        found = self._routes.page(request.query.get("page", "").partition("?")[0])
+        if found is None:
+            return web.Response(status=404)
+        page, names = found
+        visit = await self._visit(request, page, parse(request.query["page"], names))
+        concerns: list[Any] = [None]
+
+        def draw() -> Mapping[str, str]:
+            context = self._context(visit, page)
+            concerns[0] = context.get("concerns")
+            return _out_of_band(self._site.rendering.live(page.template, context))
+
+        tab = Tab(page.kinds, draw, lambda: concerns[0], has=request.query.get("have", ""))
+        try:
+            with self._hub.open(tab, visit.user.name):
+                return await self._send(request, tab)
+        except TooManyError:
+            return web.Response(status=503, headers={"Retry-After": "30"})
+
+    async def _send(self, request: web.Request, tab: Tab) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
+        response.enable_compression()
+        await response.prepare(request)
+
+        async def send(text: str) -> None:
+            if not self._users.live(request):
+                raise ConnectionResetError("the session has ended")
+            await in_time(asyncio.ensure_future(response.write(text.encode())))
+
+        with contextlib.suppress(ConnectionResetError, TimeoutError, NotFound):
+            await tab.run(send)
+        return response
+
+    # ---- drawing ----
+
+    async def _visit(self, request: web.Request, page: Page, place: Place) -> Visit:
+        user = await self._users.user(request, (*page.needs, *page.asks))
+        return Visit(self._site, user, place, csrf=self._users.csrf(request))
+
+    async def _answer(
+        self, request: web.Request, page: Page, visit: Visit, status: int = 200
+    ) -> web.Response:
+        for question in page.needs:
+            if not visit.may(question):
+                return await self._problem(
+                    request, 403, "not_allowed", verb=question.verb, resource=question.resource
+                )
+        try:
+            await page.prepare(visit)
+            context = dict(self._context(visit, page))
+        except NotFound:
+            return await self._problem(request, 404, "not_found")
+        live = _out_of_band(self._site.rendering.live(page.template, context))
+        context["stream_url"] = f"/stream?page={quote(visit.place.url)}&have={digest(live)}"
+        context["note"] = _note(request)
+        return _html(self._site.rendering.page(page.template, context), status)
+
+    def _context(self, visit: Visit, page: Page) -> Mapping[str, Any]:
+        own = page.context(visit)
+        title = own.get("title") or self._site.texts(page.title)
+        return {**self._layout(visit), **own, "title": title, "visit": visit}
+
+    def _layout(self, visit: Visit) -> dict[str, Any]:
+        away = self._site.server.away_since
+        return {
+            "csrf": visit.csrf,
+            "user_name": visit.user.name,
+            "navigation": navigation(visit),
+            "away_since": away.isoformat() if away else "",
+            "waiting_for": self._site.caches.waiting_for(),
+            "stream_url": "",
+            "note": "",
+        }
+
+    async def _problem(
+        self, request: web.Request, status: int, what: str, **values: str
+    ) -> web.Response:
+        user = await self._users.user(request, ())
+        visit = Visit(self._site, user, Place(path="/"), csrf=self._users.csrf(request))
+        texts = self._site.texts
+        context = {
+            **self._layout(visit),
+            "title": texts(f"site.{what}"),
+            "text": texts(f"site.{what}_text", **values),
+        }
+        return _html(self._site.rendering.page("problem.html", context), status)
+
+
+async def static_file(request: web.Request) -> web.Response:
+    """A file of the site, which a browser may keep for good: its address has its hash."""
+    name = request.match_info["name"]
+    file = static_files().get(name)
+    if file is None or request.match_info["hash"] != file.fingerprint:
+        raise web.HTTPNotFound
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    response = web.Response(body=file.content, content_type=kind, charset="utf-8")
+    response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+    response.enable_compression()
+    return response
+
+
+def _out_of_band(blocks: Mapping[str, str]) -> Mapping[str, str]:
+    """Blocks as htmx puts them in the place of those with the same id."""
+    swap = '<div hx-swap-oob="morph:outerHTML" id="live-'
+    return {name: html.replace('<div id="live-', swap, 1) for name, html in blocks.items()}
+
+
+async def _form(request: web.Request) -> Mapping[str, Sequence[str]]:
+    sent = await request.post()
+    return {key: [str(value) for value in sent.getall(key)] for key in sent}
+
+
+def _words(error: KubeError) -> str:
+    if isinstance(error, ForbiddenError | ApiError):
+        return error.message or str(error)
+    return str(error)
+
+
+def _note(request: web.Request) -> str:
+    return unquote(request.cookies.get(NOTE, ""))[:600]
+
+
+def _html(text: str, status: int) -> web.Response:
+    response = web.Response(text=text, content_type="text/html", status=status)
+    response.enable_compression()
+    return response
+
+
+async def _secure(_request: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(SECURITY)
+    response.headers.setdefault("Cache-Control", "no-store")

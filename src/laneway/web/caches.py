@@ -1,0 +1,191 @@
+"""What the interface knows of the cluster: one cache of each kind for all users of a process.
+
+The caches are filled with the rights of the role itself, which may read these kinds and write none.
+What of it a user is shown is decided per user, by `access`.
+
+Of the profiles that a vGPU could have there are the same few lists on a hundred thousand objects:
+each is kept once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import msgspec
+
+from laneway.api import (
+    Condition,
+    DeviceNode,
+    MigConfiguration,
+    ObjectMeta,
+    PCIDevice,
+    PCIDeviceClaim,
+    SRIOVGPUDevice,
+    SRIOVNetworkDevice,
+    USBDevice,
+    USBDeviceClaim,
+    VGPUDevice,
+    VGPULayout,
+    decode,
+)
+from laneway.controllers.ledger.objects import PODS, Pod
+from laneway.core import keys
+from laneway.kube.client import Client
+from laneway.kube.informer import Informer
+from laneway.kube.kubevirt import (
+    INSTANCES,
+    VIRTUAL_MACHINES,
+    VirtualMachine,
+    VirtualMachineInstance,
+)
+from laneway.kube.resource import Key, KubeObject, Resource, served
+
+NODE = "node"
+"""The index of objects by their node."""
+PARENT = "parent"
+"""The index of virtual functions and vGPUs by `NODE/ADDRESS` of their card."""
+
+
+class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Whether pods may be scheduled there."""
+
+    unschedulable: bool = False
+
+
+class NodeInfo(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """What a node runs."""
+
+    kernel_version: str = ""
+    os_image: str = ""
+    kubelet_version: str = ""
+
+
+class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+    """What the kubelet says about a node."""
+
+    conditions: tuple[Condition, ...] = ()
+    node_info: NodeInfo = NodeInfo()
+    allocatable: Mapping[str, str] = {}
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A node of the cluster."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class Change(NamedTuple):
+    """What has changed in a cache."""
+
+    kind: str
+    """The name of the cache."""
+    key: Key
+    before: Any
+    """The object before and after; None for what is not there."""
+    after: Any
+
+
+def of_node(obj: Any) -> list[str]:
+    """The node of a device, by what has its own field for it."""
+    spec = getattr(obj, "spec", None)
+    status = getattr(obj, "status", None)
+    node = (
+        getattr(spec, "node_name", "")
+        or getattr(status, "node_name", "")
+        or obj.metadata.labels.get(keys.LABEL_NODE, "")
+    )
+    return [node] if node else []
+
+
+def _of_gpu(vgpu: VGPUDevice) -> list[str]:
+    return [f"{vgpu.spec.node_name}/{vgpu.spec.parent_gpu_device_address}"]
+
+
+class _Profiles:
+    """Decodes vGPUs; equal lists of profiles become one."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
+
+    def __call__(self, kind: type[VGPUDevice], raw: bytes | msgspec.Raw) -> VGPUDevice:
+        vgpu = decode(kind, raw)
+        types = vgpu.status.available_types
+        shared = self._known.setdefault(tuple(types.items()), types)
+        if shared is types:
+            return vgpu
+        status = msgspec.structs.replace(vgpu.status, available_types=shared)
+        return msgspec.structs.replace(vgpu, status=status)
+
+
+@dataclass(frozen=True)
+class Caches:
+    """An informer of each kind."""
+
+    nodes: Informer[Node]
+    device_nodes: Informer[DeviceNode]
+    gpus: Informer[SRIOVGPUDevice]
+    vgpus: Informer[VGPUDevice]
+    migs: Informer[MigConfiguration]
+    layouts: Informer[VGPULayout]
+    pci: Informer[PCIDevice]
+    claims: Informer[PCIDeviceClaim]
+    networks: Informer[SRIOVNetworkDevice]
+    usb: Informer[USBDevice]
+    usb_claims: Informer[USBDeviceClaim]
+    vms: Informer[VirtualMachine]
+    instances: Informer[VirtualMachineInstance]
+    pods: Informer[Pod]
+
+    @classmethod
+    def of(cls, client: Client) -> Caches:
+        """Caches that are filled once their informers run."""
+        vgpus = served(VGPUDevice)
+        on_node = {NODE: of_node}
+        return cls(
+            nodes=Informer(client, Resource("", "v1", "nodes", False, Node, "Node")),
+            device_nodes=Informer(client, served(DeviceNode)),
+            gpus=Informer(client, served(SRIOVGPUDevice), indexers=on_node),
+            vgpus=Informer(
+                client,
+                Resource(
+                    vgpus.group, vgpus.version, vgpus.plural, False, VGPUDevice, vgpus.kind, _Profiles()
+                ),
+                indexers={NODE: of_node, PARENT: _of_gpu},
+            ),
+            migs=Informer(client, served(MigConfiguration), indexers=on_node),
+            layouts=Informer(client, served(VGPULayout)),
+            pci=Informer(client, served(PCIDevice), indexers=on_node),
+            claims=Informer(client, served(PCIDeviceClaim), indexers=on_node),
+            networks=Informer(client, served(SRIOVNetworkDevice), indexers=on_node),
+            usb=Informer(client, served(USBDevice), indexers=on_node),
+            usb_claims=Informer(client, served(USBDeviceClaim), indexers=on_node),
+            vms=Informer(client, VIRTUAL_MACHINES),
+            instances=Informer(client, INSTANCES),
+            pods=Informer(client, PODS),
+        )
+
+    @property
+    def all(self) -> Mapping[str, Informer[KubeObject]]:
+        """Every informer by its name here."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def waiting_for(self) -> list[str]:
+        """The kinds of which nothing is known yet."""
+        return [name for name, one in self.all.items() if not one.answered.is_set()]
+
+    def follow(self, listener: Callable[[Change], None]) -> None:
+        """Call for every change of any kind from now on, and for what is known already."""
+
+        def following(kind: str) -> Callable[[Any, Any], None]:
+            def changed(before: Any, after: Any) -> None:
+                meta = (after or before).metadata
+                listener(Change(kind, Key(meta.namespace, meta.name), before, after))
+
+            return changed
+
+        for name, informer in self.all.items():
+            informer.subscribe(following(name))

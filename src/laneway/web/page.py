@@ -1,0 +1,108 @@
+"""What the interface consists of: pages that show, and actions that change.
+
+A page gives the values of its template from what the caches hold, without waiting, because the
+stream of changes asks for them again and again. What has to be asked of the API server with the
+user's own token is fetched before, by `prepare`; only parts of the page that are not live show it.
+
+An action has the address of the page with its form. It ends at another page, or at the same form
+with what was typed and what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
+
+from laneway.web.access import Question
+
+if TYPE_CHECKING:
+    from laneway.web.visit import Visit
+
+Context = Mapping[str, Any]
+"""The values of a template."""
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+
+
+class NotFound(Exception):  # noqa: N818 - an answer, not an error
+    """What the address names does not exist; the text says what it was."""
+
+
+async def _nothing(_visit: Visit) -> None:
+    return
+
+
+class Page(NamedTuple):
+    """One page, or one kind of page."""
+
+    pattern: str
+    """Its path: `/gpus/{name}`."""
+    template: str
+    context: Callable[[Visit], Context]
+    kinds: frozenset[str] = frozenset()
+    """The caches that its live parts are drawn from, by name."""
+    title: str = ""
+    """Id of the text of its title; a context with `title` says it better."""
+    needs: tuple[Question, ...] = ()
+    """The rights without which the page shows nothing."""
+    asks: tuple[Question, ...] = ()
+    """The rights that its buttons depend on."""
+    prepare: Callable[[Visit], Awaitable[None]] = _nothing
+
+
+class Done(NamedTuple):
+    """The change was made; the user goes on at another page, with a word about what was done."""
+
+    url: str
+    message: str = ""
+
+
+class Again(NamedTuple):
+    """The change was refused; the form is shown again, with the problems at its fields.
+
+    Problems of no field are under the empty name.
+    """
+
+    problems: Mapping[str, Sequence[str]]
+
+
+class Action(NamedTuple):
+    """What a form does that is sent to the address of a page."""
+
+    pattern: str
+    act: Callable[[Visit], Awaitable[Done | Again]]
+    """What was sent is in `visit.form`."""
+
+
+class Routes:
+    """Which page or action an address means."""
+
+    def __init__(self, pages: Iterable[Page], actions: Iterable[Action]) -> None:
+        self._pages = [(_compiled(page.pattern), page) for page in pages]
+        self._actions = [(_compiled(action.pattern), action) for action in actions]
+
+    def page(self, path: str) -> tuple[Page, Mapping[str, str]] | None:
+        """The page of a quoted path, and what the pattern names."""
+        for pattern, page in self._pages:
+            if found := pattern.fullmatch(path):
+                return page, _names(found)
+        return None
+
+    def action(self, path: str) -> Action | None:
+        """The action of a quoted path."""
+        return next((action for pattern, action in self._actions if pattern.fullmatch(path)), None)
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    parts = _PLACEHOLDER.split(pattern)
+    literal, names = parts[::2], parts[1::2]
+    text = re.escape(literal[0])
+    for name, after in zip(names, literal[1:], strict=True):
+        text += f"(?P<{name}>[^/]+){re.escape(after)}"
+    return re.compile(text)
+
+
+def _names(found: re.Match[str]) -> Mapping[str, str]:
+    return {name: unquote(value) for name, value in found.groupdict().items()}

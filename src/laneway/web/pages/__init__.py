@@ -1,0 +1,1 @@
+"""The pages of the interface: a module for each entry of the menu."""

@@ -1,0 +1,68 @@
+// What HTML cannot do by itself: times in the browser's zone, copying, keeping what a user has
+// chosen while a live update replaces its surroundings, and saying that updates have stopped.
+"use strict";
+(function () {
+  const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+  function times(root) {
+    for (const time of root.querySelectorAll("time[datetime]")) {
+      const moment = new Date(time.getAttribute("datetime"));
+      if (!Number.isNaN(moment.valueOf())) {
+        time.textContent = format.format(moment);
+        time.title = time.getAttribute("datetime");
+      }
+    }
+  }
+
+  // A check box of a row, an open disclosure and a scrolled table stay as the user has them.
+  Idiomorph.defaults.ignoreActiveValue = true;
+  Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, element) =>
+    !((name === "checked" || name === "value") && element.hasAttribute("data-keep")) &&
+    !(name === "open" && element.tagName === "DETAILS");
+
+  function selection() {
+    for (const form of document.querySelectorAll("[data-selection]")) {
+      const boxes = [...form.querySelectorAll("input[data-row]")];
+      const chosen = boxes.filter((box) => box.checked).length;
+      const all = form.querySelector("input[data-all]");
+      if (all) {
+        all.checked = chosen > 0 && chosen === boxes.length;
+        all.indeterminate = chosen > 0 && chosen < boxes.length;
+      }
+      for (const count of form.querySelectorAll("[data-chosen]")) count.textContent = String(chosen);
+    }
+  }
+
+  function settle() {
+    times(document);
+    selection();
+  }
+
+  document.addEventListener("change", (event) => {
+    const form = event.target.closest("[data-selection]");
+    if (form && event.target.matches("[data-all]"))
+      for (const box of form.querySelectorAll("input[data-row]")) box.checked = event.target.checked;
+    selection();
+  });
+
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (!button) return;
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).innerText);
+    const text = button.firstElementChild;
+    const before = text.textContent;
+    text.textContent = "✓";
+    setTimeout(() => { text.textContent = before; }, 1500);
+  });
+
+  function stream(away) {
+    const notice = document.getElementById("stream-notice");
+    if (notice) notice.hidden = !away;
+  }
+
+  document.addEventListener("htmx:sseError", () => stream(true));
+  document.addEventListener("htmx:sseOpen", () => stream(false));
+  document.addEventListener("htmx:afterSettle", settle);
+  document.addEventListener("htmx:oobAfterSwap", settle);
+  document.addEventListener("DOMContentLoaded", settle);
+})();

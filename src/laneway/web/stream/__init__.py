@@ -1,0 +1,1 @@
+"""The stream of changes: one for every open page, which brings what has changed on it."""

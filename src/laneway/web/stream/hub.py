@@ -1,0 +1,65 @@
+"""All open pages, and whom a change is told to.
+
+A tab that cannot take what it is sent is dropped; the browser connects again and gets what it lacks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+
+from laneway.web.caches import Caches, Change
+from laneway.web.stream.tab import Tab
+
+SEND_SECONDS = 10.0
+"""A client that takes nothing for so long is dropped."""
+MOST = 2000
+MOST_PER_USER = 200
+
+
+class TooManyError(Exception):
+    """There are as many open pages as there may be."""
+
+
+class Hub:
+    """The open pages of all users."""
+
+    def __init__(self, caches: Caches) -> None:
+        self._tabs: dict[Tab, str] = {}
+        self._users: Counter[str] = Counter()
+        caches.follow(self._changed)
+
+    def __len__(self) -> int:
+        return len(self._tabs)
+
+    @contextlib.contextmanager
+    def open(self, tab: Tab, user: str) -> Iterator[None]:
+        """Tell a tab of changes while the block runs. Raises TooManyError."""
+        if len(self._tabs) >= MOST or self._users[user] >= MOST_PER_USER:
+            raise TooManyError
+        self._tabs[tab] = user
+        self._users[user] += 1
+        try:
+            yield
+        finally:
+            del self._tabs[tab]
+            self._users[user] -= 1
+            if not self._users[user]:
+                del self._users[user]
+
+    def redraw(self) -> None:
+        """Have every page drawn again."""
+        for tab in self._tabs:
+            tab.redraw()
+
+    def _changed(self, change: Change) -> None:
+        for tab in self._tabs:
+            tab.mark(change)
+
+
+async def in_time(sending: asyncio.Future[None] | asyncio.Task[None]) -> None:
+    """Wait for what is sent. Raises TimeoutError."""
+    async with asyncio.timeout(SEND_SECONDS):
+        await sending

@@ -1,0 +1,94 @@
+"""What one open page has to be sent.
+
+Changes are gathered: while a page is being drawn or was drawn a moment ago, any number of them
+leads to one more drawing, which shows them all. Of a drawing only those blocks are sent that look
+other than what the browser has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+
+from laneway.web.caches import Change
+
+PAUSE_SECONDS = 0.2
+"""Between two drawings: at most five a second."""
+ALIVE_SECONDS = 15.0
+"""After so long without a change a sign of life is sent, which finds out who has gone."""
+
+Concerns = Callable[[Change], bool]
+
+
+class Tab:
+    """One open page."""
+
+    def __init__(
+        self,
+        kinds: frozenset[str],
+        draw: Callable[[], Mapping[str, str]],
+        concerns: Callable[[], Concerns | None],
+        *,
+        has: str,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """`kinds`: the caches that the page is drawn from. `concerns`: what the last drawing says
+        about which changes it shows. `has`: the digest of the blocks that the browser has."""
+        self._kinds = kinds
+        self._draw = draw
+        self._concerns = concerns
+        self._sleep = sleep
+        self._dirty = asyncio.Event()
+        self._dirty.set()
+        self._sent: dict[str, str] = {}
+        self._has = has
+
+    def mark(self, change: Change) -> None:
+        """Something has changed; the page is drawn again if it shows that."""
+        if self._dirty.is_set() or change.kind not in self._kinds:
+            return
+        concerns = self._concerns()
+        if concerns is None or concerns(change):
+            self._dirty.set()
+
+    def redraw(self) -> None:
+        """Draw again, whatever has changed."""
+        self._dirty.set()
+
+    async def run(self, send: Callable[[str], Awaitable[None]]) -> None:
+        """Send blocks as they change, until cancelled or `send` raises."""
+        while True:
+            try:
+                async with asyncio.timeout(ALIVE_SECONDS):
+                    await self._dirty.wait()
+            except TimeoutError:
+                await send(": alive\n\n")
+                continue
+            self._dirty.clear()
+            if blocks := self._changed():
+                await send(event("blocks", "\n".join(blocks)))
+            await self._sleep(PAUSE_SECONDS)
+
+    def _changed(self) -> list[str]:
+        drawn = self._draw()
+        first = not self._sent
+        if first and digest(drawn) == self._has:
+            self._sent = dict(drawn)
+            return []
+        changed = [html for name, html in drawn.items() if self._sent.get(name) != html]
+        self._sent = dict(drawn)
+        return changed
+
+
+def digest(blocks: Mapping[str, str]) -> str:
+    """A short name for how a page looks."""
+    found = hashlib.blake2b(digest_size=8)
+    for name, html in sorted(blocks.items()):
+        found.update(f"{name}\0{html}\0".encode("utf-8", "surrogatepass"))
+    return found.hexdigest()
+
+
+def event(name: str, data: str) -> str:
+    """An event of a stream."""
+    return "".join([f"event: {name}\n", *(f"data: {line}\n" for line in data.splitlines()), "\n"])

@@ -1,0 +1,274 @@
+"""A table: its columns and filters, and what of it one look shows.
+
+Everything that a user chooses stands in the query: `q` is the text that a row must contain, every
+filter has a field of its own name, `sort` is a column (`-` before it: descending), `group` a
+filter, `page` and `size` say which rows. What is not known there is ignored, so an old link still
+shows the table.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from laneway.web.caches import Change
+from laneway.web.place import Place
+
+T = TypeVar("T")
+
+SIZES = (25, 50, 100)
+SIZE = 50
+FEW = 100
+"""A filter with more options is a field to type in."""
+
+
+class Option(NamedTuple):
+    """A value of a filter, and what it is called."""
+
+    value: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Column(Generic[T]):
+    """A column; without an order it cannot be sorted by."""
+
+    id: str
+    title: str
+    order: Callable[[T], Any] | None = None
+    number: bool = False
+
+
+@dataclass(frozen=True)
+class Filter(Generic[T]):
+    """What rows can be selected and grouped by."""
+
+    id: str
+    title: str
+    values: Callable[[T], Iterable[str]]
+    options: Callable[[], Sequence[Option]]
+    groups: bool = False
+    """Whether rows can be grouped by it."""
+
+
+class Head(NamedTuple):
+    """The head of a column."""
+
+    column: Column[Any]
+    sort_url: str
+    """Where it is sorted by this column, or the other way round; empty: it cannot be."""
+    sorted: str
+    """`ascending`, `descending` or empty."""
+
+
+class Choice(NamedTuple):
+    """A filter as it is shown."""
+
+    filter: Filter[Any]
+    options: Sequence[Option]
+    value: str
+    typed: bool
+    """Whether it is typed, because there are too many options to choose from."""
+
+
+class Chip(NamedTuple):
+    """A filter that is set, and the address without it."""
+
+    title: str
+    value: str
+    url: str
+
+
+class Group(NamedTuple, Generic[T]):
+    """Rows under a common heading; without grouping there is one, without a title."""
+
+    title: str
+    count: int
+    rows: Sequence[T]
+
+
+@dataclass(frozen=True)
+class View(Generic[T]):
+    """What one look shows."""
+
+    place: Place
+    heads: Sequence[Head]
+    choices: Sequence[Choice]
+    chips: Sequence[Chip]
+    groups: Sequence[Group[T]]
+    group: str
+    groupings: Sequence[Filter[T]]
+    search: str
+    total: int
+    matching: int
+    first: int
+    last: int
+    size: int
+    previous_url: str
+    next_url: str
+    shown: frozenset[Hashable]
+    """The keys of the rows."""
+    matches: Callable[[T], bool]
+    order: Callable[[T], Any]
+
+    @property
+    def rows(self) -> list[T]:
+        return [row for group in self.groups for row in group.rows]
+
+    @property
+    def width(self) -> int:
+        """How many columns there are."""
+        return len(self.heads)
+
+
+@dataclass(frozen=True)
+class Table(Generic[T]):
+    """What a table consists of."""
+
+    columns: Sequence[Column[T]]
+    key: Callable[[T], Hashable]
+    text: Callable[[T], str]
+    """What the search looks at."""
+    order: Callable[[T], Any]
+    """The order of rows where nothing else decides."""
+    filters: Sequence[Filter[T]] = ()
+
+    def view(self, items: Sequence[T], place: Place) -> View[T]:
+        """What the query of a page shows of these items."""
+        chosen = {one.id: place.get(one.id) for one in self.filters if place.get(one.id)}
+        search = place.get("q").strip()
+        matches = self._matches(chosen, search.casefold())
+        matching = [item for item in items if matches(item)] if chosen or search else list(items)
+        grouping = next((f for f in self.filters if f.groups and f.id == place.get("group")), None)
+        sort, column, descending = self._sort(place)
+        matching.sort(key=self.order)
+        if column is not None:
+            matching.sort(key=column.order, reverse=descending)
+        counts: Counter[str] = Counter()
+        if grouping is not None:
+            counts.update(_group_of(grouping, item) for item in matching)
+            matching.sort(key=lambda item: _group_of(grouping, item))
+        size = _number(place.get("size"), SIZE, SIZES)
+        pages = max(1, -(-len(matching) // size))
+        page = min(max(1, _number(place.get("page"), 1)), pages)
+        first = (page - 1) * size
+        rows = matching[first : first + size]
+        return View(
+            place=place,
+            heads=[self._head(one, place, sort) for one in self.columns],
+            choices=[_choice(one, chosen.get(one.id, "")) for one in self.filters],
+            chips=self._chips(chosen, search, place),
+            groups=_groups(rows, grouping, counts),
+            group=grouping.id if grouping else "",
+            groupings=[one for one in self.filters if one.groups],
+            search=search,
+            total=len(items),
+            matching=len(matching),
+            first=first + 1 if rows else 0,
+            last=first + len(rows),
+            size=size,
+            previous_url=place.with_(page=str(page - 1)) if page > 1 else "",
+            next_url=place.with_(page=str(page + 1)) if page < pages else "",
+            shown=frozenset(map(self.key, rows)),
+            matches=matches,
+            order=self.order if column is None or column.order is None else column.order,
+        )
+
+    def _matches(self, chosen: dict[str, str], search: str) -> Callable[[T], bool]:
+        tests = [(one.values, chosen[one.id]) for one in self.filters if one.id in chosen]
+        words = search.split()
+
+        def matches(item: T) -> bool:
+            for values, value in tests:
+                if value not in values(item):
+                    return False
+            if not words:
+                return True
+            text = self.text(item).casefold()
+            return all(word in text for word in words)
+
+        return matches
+
+    def _sort(self, place: Place) -> tuple[str, Column[T] | None, bool]:
+        sort = place.get("sort")
+        name = sort.removeprefix("-")
+        found = next((one for one in self.columns if one.id == name and one.order), None)
+        return (sort, found, sort.startswith("-")) if found else ("", None, False)
+
+    @staticmethod
+    def _head(column: Column[T], place: Place, sort: str) -> Head:
+        if column.order is None:
+            return Head(column, "", "")
+        is_ascending, is_descending = sort == column.id, sort == f"-{column.id}"
+        url = place.with_(sort=f"-{column.id}" if is_ascending else column.id)
+        direction = "ascending" if is_ascending else "descending" if is_descending else ""
+        return Head(column, url, direction)
+
+    def _chips(self, chosen: dict[str, str], search: str, place: Place) -> list[Chip]:
+        chips = [
+            Chip(one.title, _title(one, chosen[one.id]), place.with_(**{one.id: ""}))
+            for one in self.filters
+            if one.id in chosen
+        ]
+        return [*chips, Chip("", search, place.with_(q=""))] if search else chips
+
+
+def concerns(
+    view: View[T], kind: str, row: Callable[[Any], T], others: Callable[[Change], bool]
+) -> Callable[[Change], bool]:
+    """Which changes a table shows: of its rows, and of whether and where others are among them.
+
+    `kind`: the cache whose objects are its rows, by `row`. `others`: about all other caches.
+    """
+
+    def shows(change: Change) -> bool:
+        if change.kind != kind:
+            return others(change)
+        key = change.key.name if not change.key.namespace else str(change.key)
+        if key in view.shown:
+            return True
+        before = row(change.before) if change.before is not None else None
+        after = row(change.after) if change.after is not None else None
+        was = before is not None and view.matches(before)
+        is_ = after is not None and view.matches(after)
+        if was != is_:
+            return True
+        return was and before is not None and after is not None and (
+            view.order(before) != view.order(after)
+        )
+
+    return shows
+
+
+def _group_of(grouping: Filter[T], item: T) -> str:
+    return next(iter(grouping.values(item)), "")
+
+
+def _groups(
+    rows: Sequence[T], grouping: Filter[T] | None, counts: Counter[str]
+) -> Sequence[Group[T]]:
+    if grouping is None:
+        return [Group("", len(rows), rows)]
+    by_group: dict[str, list[T]] = {}
+    for row in rows:
+        by_group.setdefault(_group_of(grouping, row), []).append(row)
+    return [Group(_title(grouping, one), counts[one], found) for one, found in by_group.items()]
+
+
+def _title(one: Filter[Any], value: str) -> str:
+    return next((option.title for option in one.options() if option.value == value), value)
+
+
+def _choice(one: Filter[Any], value: str) -> Choice:
+    options = one.options()
+    return Choice(one, options, value, typed=len(options) > FEW)
+
+
+def _number(text: str, default: int, allowed: Sequence[int] = ()) -> int:
+    """A number as it stands in a query; what is none, or not allowed, is the default."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 9):  # noqa: PLR2004 - no page is beyond
+        return default
+    number = int(text)
+    return number if not allowed or number in allowed else default
