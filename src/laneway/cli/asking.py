@@ -7,14 +7,17 @@ from typing import Any
 
 import click
 
-from laneway.api import LAYOUT_DONE, LAYOUT_PLANNED, LAYOUT_REFUSED, LayoutGpu, VGPULayout
-from laneway.cli import fleet, gpu_changes, interrupts, profile_names, progress, steps, trial
+from laneway.api import LayoutGpu, VGPULayout
+from laneway.cli import gpu_changes, interrupts, progress, trial
 from laneway.cli.errors import one_line
 from laneway.controllers.devices.layout import NOT_LATER
 from laneway.core.layout.desired import USED
 from laneway.core.refusals import GpuNotReady, HoldersUnknown
 from laneway.kube.client import Client
 from laneway.kube.resource import served
+from laneway.views.answers import Answer, entry_of, of_layout
+from laneway.views.gpus import Gpu
+from laneway.views.profiles import room
 
 _PASSING = {kind.__name__ for kind in (*USED, GpuNotReady, HoldersUnknown)}
 """Reasons that may go away by themselves."""
@@ -28,7 +31,7 @@ def patience(seconds: int, *, wait: bool) -> int:
 
 
 async def agreed(
-    client: Client, gpu: fleet.Gpu, spec: dict[str, Any], *, seconds: int, dry_run: bool, fits: bool
+    client: Client, gpu: Gpu, spec: dict[str, Any], *, seconds: int, dry_run: bool, fits: bool
 ) -> LayoutGpu:
     """What the agent would do for a layout of this spec. Raises Failure with why it would not.
 
@@ -46,7 +49,7 @@ async def agreed(
                 client,
                 served(VGPULayout),
                 name,
-                lambda layout: answer_of(entry_of(layout, gpu.name, generation)),
+                lambda layout: of_layout(entry_of(layout, gpu.name, generation)),
                 node=gpu.node,
                 seconds=seconds,
                 quiet=True,
@@ -61,12 +64,12 @@ async def agreed(
     if answer.kind != "refused" and entry is not None:
         return entry
     reasons = told(answer, advise=not dry_run)
-    if fits and entry is not None and (room := profile_names.room(entry.fits)):
-        reasons.insert(1, f"Room now: {room}.")
+    if fits and entry is not None and (now := room(entry.fits)):
+        reasons.insert(1, f"Room now: {now}.")
     raise gpu_changes.refused(reasons, dry_run=dry_run)
 
 
-def told(answer: progress.Answer, *, advise: bool) -> list[str]:
+def told(answer: Answer, *, advise: bool) -> list[str]:
     """A refusal, and how to ask a command for the change all the same.
 
     A layout's own advice is about its object, which the command leaves as it was.
@@ -75,23 +78,3 @@ def told(answer: progress.Answer, *, advise: bool) -> list[str]:
     if advise and answer.reason in _PASSING:
         words.append("To store it and have it applied once it is possible, add --when-possible.")
     return words
-
-
-def entry_of(layout: VGPULayout, name: str, generation: int) -> LayoutGpu | None:
-    """What is said about a GPU to the present spec."""
-    for entry in layout.status.gpus:
-        if entry.name == name and entry.observed_generation >= generation:
-            return entry
-    return None
-
-
-def answer_of(entry: LayoutGpu | None) -> progress.Answer:
-    """How far the agent is with one GPU of a layout."""
-    if entry is None:
-        return progress.Answer("none")
-    if entry.state in (LAYOUT_DONE, LAYOUT_PLANNED):
-        return progress.Answer("done", entry.reason, entry.message)
-    if entry.state == LAYOUT_REFUSED:
-        return progress.Answer("refused", entry.reason, entry.message)
-    left = f"{steps.count(len(entry.steps))} left: {entry.steps[0]}" if entry.steps else ""
-    return progress.Answer("working", entry.reason or entry.state, entry.message or left)

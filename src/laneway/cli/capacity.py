@@ -7,7 +7,6 @@ that it also works where no manager runs.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import click
@@ -18,7 +17,6 @@ from laneway.cli import capacity_tables as tables
 from laneway.cli import connection, fleet, live, table
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure, one_line
-from laneway.cli.order import natural
 from laneway.cli.output import View, show, table_view
 from laneway.cli.statuses import ExitStatus
 from laneway.cli.suggest import did_you_mean
@@ -28,11 +26,19 @@ from laneway.core.ledger.answer import can_start
 from laneway.core.ledger.build import build
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.ledger.question import Request
-from laneway.core.phrases import several
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError
 from laneway.kube.kubevirt import INSTANCES, VIRTUAL_MACHINES
 from laneway.kube.resource import KubeObject, Resource, served
+from laneway.views.capacity import (
+    plain_answer,
+    plain_stocks,
+    report,
+    shortages,
+    shown,
+    to_configure,
+)
+from laneway.views.order import natural
 
 _LISTED = 12
 _KINDS = (PCIDeviceClaim, USBDeviceClaim, VGPUDevice)
@@ -91,36 +97,14 @@ def answer(asked: Question, output: str | None, where: ClusterChoice) -> int:
         unavailable=asked.unavailable,
     )
     given = can_start(ledger, request)
-    report = [*question.report(request, given), *_to_configure(request, ledger, gpus)]
+    lines = [*report(request, given), *to_configure(request, ledger, gpus)]
     view = View(
-        document=question.plain(request, given),
+        document=plain_answer(request, given),
         names=[node for node, _ in given.room],
-        text=lambda _: "".join(f"{part}\n" for line in report for part in table.indented(line)),
+        text=lambda _: "".join(f"{part}\n" for line in lines for part in table.indented(line)),
     )
     show(view, output)
     return ExitStatus.DONE if given.yes else ExitStatus.NO
-
-
-def _to_configure(
-    request: Request, ledger: Ledger, gpus: Sequence[SRIOVGPUDevice]
-) -> Iterator[str]:
-    """For each profile that no GPU has yet, an empty GPU with room for it."""
-    for resource, count in request.resources.items():
-        if resource in ledger.homes:
-            continue
-        for gpu in gpus:
-            profile = _offered_as(resource, gpu)
-            if gpu.status.fits.get(profile, 0) >= count and not gpu.status.configured:
-                title = f"{fleet.node_of(gpu)}/{gpu.spec.address}"
-                command = f"laneway vgpu set {title} {several(profile, count)}"
-                yield f"  {title} has room: {command}"
-                break
-
-
-def _offered_as(resource: str, gpu: SRIOVGPUDevice) -> str:
-    """The profile of a resource, as the driver of a GPU calls it; empty where it offers none."""
-    fits = gpu.status.fits
-    return next((one for one in fits if names.vgpu_resource_name(one) == resource), "")
 
 
 async def _look_with_gpus(client: Client) -> tuple[Snapshot, list[SRIOVGPUDevice]]:
@@ -149,13 +133,13 @@ def _view(ledger: Ledger, nodes: tuple[str, ...], *, devices: bool) -> View:
         listed = f"Nodes with devices: {', '.join(there[:_LISTED]) or 'none'}"
         meant = did_you_mean(unknown[0], there)
         raise Failure(f"the cluster has no node {unknown[0]}. {meant or listed}")
-    stocks = tables.shown(ledger, nodes)
+    stocks = shown(ledger, nodes)
     return table_view(
         tables.COLUMNS,
         list(tables.sections(stocks, devices=devices)),
-        document=tables.plain(ledger, stocks, devices=devices),
+        document=plain_stocks(ledger, stocks, devices=devices),
         names=[f"{stock.node}/{stock.resource}" for stock in stocks],
         empty="No device is available to VMs. Claim one with 'laneway claim', or configure vGPUs "
         "with 'laneway vgpu set'.",
-        after=[] if nodes else list(tables.shortages(ledger)),
+        after=[] if nodes else list(shortages(ledger)),
     )

@@ -1,21 +1,21 @@
-"""The question of `laneway capacity` as people write it, and the answer in words."""
+"""The question of `laneway capacity` as people write it."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
 from laneway.cli.errors import Failure
-from laneway.cli.order import natural
 from laneway.cli.suggest import did_you_mean
 from laneway.core import names
 from laneway.core.ledger.facts import Consumer, ConsumerKind
 from laneway.core.ledger.ledger import Ledger
-from laneway.core.ledger.question import Answer, Request, selected
+from laneway.core.ledger.question import selected
+from laneway.views.order import natural
 
 MOST = 100_000
 """Machines, or devices of one machine, that can be asked about."""
@@ -115,49 +115,6 @@ def vms(ledger: Ledger, values: Iterable[str], own: str = "") -> tuple[Consumer,
     return tuple(dict.fromkeys(found))
 
 
-def report(request: Request, answer: Answer) -> list[str]:
-    """The answer in lines."""
-    lines = [_brief(request, answer)]
-    lines += answer_words(answer)
-    if answer.kept:
-        stay = "stays as it is" if answer.kept == 1 else "stay as they are"
-        lines.append(f"  {answer.kept} of {answer.vms} {stay}")
-    if answer.room:
-        lines.append(f"  room on {_room(answer)}")
-    lines += [
-        f"  requests {abs(count)} x {resource} {'more' if count > 0 else 'less'} than now"
-        for resource, count in answer.change
-    ]
-    return lines
-
-
-def answer_words(answer: Answer) -> list[str]:
-    """Why not all of the VMs can start; nothing where they can."""
-    return [f"  {refusal.reason}: {refusal.words}" for refusal in answer.refusals]
-
-
-def _brief(request: Request, answer: Answer) -> str:
-    each = ", ".join(f"{count} x {name}" for name, count in sorted(request.resources.items()))
-    every = "each " if answer.vms != 1 else ""
-    asked = f"{_vms(answer.vms)} {every}with {each}"
-    if answer.yes:
-        return f"Yes: there is room for {asked}."
-    able = answer.kept + answer.started
-    if answer.vms == 1:
-        return f"No: there is no room for {asked}."
-    return f"No: of {asked} there is room for {able}."
-
-
-def _vms(count: int) -> str:
-    return f"{count} VM{'s' if count != 1 else ''}"
-
-
-def _room(answer: Answer) -> str:
-    parts = [f"{node} for {count}" for node, count in answer.room[:_LISTED]]
-    more = len(answer.room) - _LISTED
-    return ", ".join(parts) + (f" and on {more} more nodes" if more > 0 else "")
-
-
 def _path(consumer: Consumer) -> str:
     return f"{consumer.namespace}/{consumer.name}"
 
@@ -175,19 +132,3 @@ def _all(known: Sequence[str]) -> str:
 def _listed(names_: Sequence[str]) -> str:
     more = f" and {len(names_) - _LISTED} more" if len(names_) > _LISTED else ""
     return ", ".join(names_[:_LISTED]) + more
-
-
-def plain(request: Request, answer: Answer) -> dict[str, Any]:
-    """The question and the answer for programs."""
-    return {
-        "answer": answer.yes,
-        "resources": dict(request.resources),
-        "vms": answer.vms,
-        "kept": answer.kept,
-        "started": answer.started,
-        "room": dict(answer.room),
-        "change": dict(answer.change),
-        "refusals": [
-            {"reason": refusal.reason, "message": refusal.words} for refusal in answer.refusals
-        ],
-    }

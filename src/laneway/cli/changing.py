@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 import click
 import msgspec
 
-from laneway.cli import asking, fleet, gpus, interrupts, progress
+from laneway.cli import asking, interrupts, progress
 from laneway.cli.errors import Failure, Unfinished, one_line
-from laneway.cli.profile_names import counts
 from laneway.kube.client import Client, PatchType
 from laneway.kube.errors import (
     ConflictError,
@@ -29,6 +28,10 @@ from laneway.kube.errors import (
     UnreachableError,
 )
 from laneway.kube.resource import KubeObject, Resource
+from laneway.views.answers import Answer
+from laneway.views.gpus import Gpu
+from laneway.views.profiles import counts
+from laneway.views.vgpus import profiles
 
 _ATTEMPTS = 5
 """To delete an object whose status its agent is writing meanwhile."""
@@ -41,7 +44,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     plural: str
     """As kubectl takes it."""
     name: str
-    gpu: fleet.Gpu
+    gpu: Gpu
     """As it was when the command began."""
     before: Mapping[str, Any] | None
     """The fields that change, as they were in force; None: the object did not exist."""
@@ -67,7 +70,7 @@ class Waiting(NamedTuple):
     seconds: int
     """0: not at all."""
     when_possible: bool
-    look: Callable[[], Awaitable[fleet.Gpu]]
+    look: Callable[[], Awaitable[Gpu]]
     """The GPU as it is now."""
 
 
@@ -75,9 +78,9 @@ async def applied(
     client: Client,
     change: Change,
     write: Callable[[], Awaitable[Any]],
-    answer: Callable[[Any, int], progress.Answer],
+    answer: Callable[[Any, int], Answer],
     waiting: Waiting,
-) -> progress.Answer | None:
+) -> Answer | None:
     """Store a change and wait until it is applied; None where the command does not wait.
 
     `answer`: how far the agent is with a generation of the object. Raises Failure where it was
@@ -175,7 +178,7 @@ def _went_back(change: Change, problem: str) -> str:
     return f"refused; {change.title} {done}"
 
 
-async def _partly(before: fleet.Gpu, waiting: Waiting) -> str:
+async def _partly(before: Gpu, waiting: Waiting) -> str:
     """What of the change had been made when it was refused, as far as objects show it."""
     try:
         now = await waiting.look()
@@ -186,8 +189,8 @@ async def _partly(before: fleet.Gpu, waiting: Waiting) -> str:
     return f". A part of the change was made: the GPU was {was}, and is {is_now} now"
 
 
-def _state(gpu: fleet.Gpu) -> str:
-    carried, _ = gpus.profiles(gpu)
+def _state(gpu: Gpu) -> str:
+    carried, _ = profiles(gpu)
     functions = f"{len(gpu.device.status.vf_addresses)} virtual functions"
     mode = gpu.device.status.mode or "an unknown mode"
     return f"in {mode} with {functions} and {counts(carried) or 'no vGPU'}"

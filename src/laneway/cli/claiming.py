@@ -37,6 +37,7 @@ from laneway.kube.errors import (
     UnreachableError,
 )
 from laneway.kube.resource import KubeObject, Resource, served
+from laneway.views.answers import Answer, answer_of
 
 _PCI: Resource[KubeObject] = served(PCIDeviceClaim)
 _USB: Resource[KubeObject] = served(USBDeviceClaim)
@@ -252,9 +253,9 @@ async def _prepared(
     return claim
 
 
-def _answer(claim: Any, generation: int) -> progress.Answer:
+def _answer(claim: Any, generation: int) -> Answer:
     """How far the agent is; a bound device is still permitted and advertised after that."""
-    found = progress.answer_of(claim.status, generation)
+    found = answer_of(claim.status, generation)
     bound = find_condition(claim.status.conditions, "Bound")
     on_the_way = found.reason in _NOT_BOUND or (bound is not None and bound.status == "True")
     return found._replace(kind="working") if found.kind == "refused" and on_the_way else found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -22,14 +22,14 @@ from laneway.api import (
 from laneway.cli import connection, fleet
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure
-from laneway.cli.order import natural
 from laneway.cli.suggest import did_you_mean
 from laneway.core import names
 from laneway.core.pci import PciAddress, pci_address
 from laneway.kube.client import Client
 from laneway.kube.errors import KubeError, NotFoundError
-
-Json = Mapping[str, Any]
+from laneway.views.explain.object import Found, Json
+from laneway.views.gpus import Gpu
+from laneway.views.order import natural
 
 _AT_AN_ADDRESS = (kind_of(SRIOVGPUDevice), kind_of(VGPUDevice), kind_of(PCIDevice))
 """What a device of a node is asked about as, the kind that tells most first."""
@@ -39,19 +39,6 @@ class _Many(msgspec.Struct):
     """The answer to a question about all namespaces."""
 
     items: list[dict[str, Any]]
-
-
-class Found(NamedTuple):
-    """An object, and what helps to understand it."""
-
-    obj: Json
-    events: list[Json]
-    gpu: fleet.Gpu | None = None
-    """The GPU that it is, belongs to or divides."""
-    claim: Json | None = None
-    """Of a PCIDevice or USBDevice: its claim, if there is one."""
-    unreadable: tuple[str, ...] = ()
-    """Resources that the person may not read: what they say about it is missing."""
 
 
 def fetch(text: str, where: ClusterChoice) -> Found:
@@ -241,7 +228,7 @@ _ADDRESS_FIELDS = {
 }
 
 
-async def _gpu(client: Client, info: KindInfo, obj: Json) -> fleet.Gpu | None:
+async def _gpu(client: Client, info: KindInfo, obj: Json) -> Gpu | None:
     """The GPU of an object; None where it has none, or where the rest may not be read."""
     spec = obj.get("spec")
     if info.kind not in _ADDRESS_FIELDS or not isinstance(spec, Mapping):

@@ -13,13 +13,13 @@ from laneway.cli import page
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.devices import plain
 from laneway.cli.errors import Failure
-from laneway.cli.explain_device import explain_pci, explain_usb
 from laneway.cli.output import View, show
 from laneway.cli.source import look
 from laneway.cli.suggest import did_you_mean
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress, pci_address
 from laneway.host.paths import is_usb_port
+from laneway.views.explain.device import explain_pci, explain_usb
 
 
 def explain(object_: str, simulate: str | None, output: str | None, where: ClusterChoice) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from laneway.cli import cluster, connection, explain_vm, page
 from laneway.cli.cluster_options import ClusterChoice
-from laneway.cli.explain_object import explain_object
 from laneway.cli.output import View, object_name
+from laneway.views.explain.object import explain_object
 
 _VMS = ("vm", "vms", "virtualmachine", "virtualmachines")
 

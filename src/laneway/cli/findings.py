@@ -5,11 +5,9 @@ What is well is one line each; what is not says why it matters and what to do.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import click
-import msgspec
 
 from laneway.cli.errors import one_line
 from laneway.cli.output import View
@@ -17,6 +15,7 @@ from laneway.cli.output import show as output_show
 from laneway.cli.statuses import ExitStatus
 from laneway.cli.table import fitted
 from laneway.core.doctor.finding import Finding, Level, healthy
+from laneway.views.findings import counted, plain
 
 _COLOURS = {Level.OK: "green", Level.ADVICE: "yellow", Level.PROBLEM: "red"}
 _WIDTH = max(map(len, Level))
@@ -33,11 +32,6 @@ def report(findings: Sequence[Finding], output: str | None, about: str) -> int:
     return ExitStatus.DONE if healthy(findings) else ExitStatus.NO
 
 
-def plain(findings: Sequence[Finding]) -> list[dict[str, str]]:
-    """For programs."""
-    return [msgspec.to_builtins(finding) for finding in findings]
-
-
 def text(findings: Sequence[Finding]) -> str:
     """Every finding, each with its why and its remedy below it; a terminal gets lines that fit."""
     lines = []
@@ -48,15 +42,3 @@ def text(findings: Sequence[Finding]) -> str:
         for words in filter(None, (finding.why, finding.remedy and f"-> {finding.remedy}")):
             lines += [f"{'':{_WIDTH}}  {line}" for line in fitted(words, _WIDTH + 2)]
     return "".join(f"{line}\n" for line in lines)
-
-
-def counted(findings: Sequence[Finding]) -> str:
-    """How many there are of each level, in words."""
-    counts = Counter(finding.level for finding in findings)
-    words = {Level.PROBLEM: ("problem", "problems"), Level.ADVICE: ("piece", "pieces")}
-    parts = []
-    for level, (one, more) in words.items():
-        if count := counts[level]:
-            of = " of advice" if level is Level.ADVICE else ""
-            parts.append(f"{count} {one if count == 1 else more}{of}")
-    return " and ".join(parts) or "all is well"

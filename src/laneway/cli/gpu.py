@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import click
 
 from laneway.api import LAYOUT_REFUSED, PCIDeviceClaim, SRIOVGPUDevice, SRIOVGPUDeviceSpec
-from laneway.cli import asking, connection, fleet, gpu_changes, gpus, progress, reporting, target
+from laneway.cli import asking, connection, gpu_changes, reporting, target
 from laneway.cli.changing import Change, Waiting, applied
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import one_line
@@ -21,6 +21,10 @@ from laneway.core.refusals import DeviceHeld, GpuClaimed, ModeWithoutVfs, VgpusE
 from laneway.core.sriov.vfs import configured_words
 from laneway.kube.client import Client
 from laneway.kube.resource import served
+from laneway.views.answers import Answer, of_gpu
+from laneway.views.gpus import Gpu
+from laneway.views.state import NEXT
+from laneway.views.vgpus import profiles
 
 
 def switch(
@@ -88,15 +92,15 @@ async def _switched(client: Client, asked: _Asked, result: reporting.Result) -> 
     answer = await _stored(client, meant, asked, changes_object=bool(different))
     result.state = "Stored"
     if answer is not None:
-        next_step = gpus.NEXT.get(answer.reason, "").format(title=meant.title)
+        next_step = NEXT.get(answer.reason, "").format(title=meant.title)
         result.state, result.reason = "Done", answer.reason
         result.message = next_step or answer.message
         click.echo(one_line(f"Done. {result.message or answer.reason}"))
 
 
 async def _stored(
-    client: Client, meant: fleet.Gpu, asked: _Asked, *, changes_object: bool
-) -> progress.Answer | None:
+    client: Client, meant: Gpu, asked: _Asked, *, changes_object: bool
+) -> Answer | None:
     """Store the change and wait for the agent; None where the command does not wait."""
     resource, fields = served(SRIOVGPUDevice), asked.fields
     change = Change(
@@ -116,23 +120,17 @@ async def _stored(
         client,
         change,
         lambda: client.patch(resource, meant.name, {"spec": fields}),
-        answer_of,
+        of_gpu,
         waiting,
     )
 
 
-def answer_of(device: SRIOVGPUDevice, generation: int) -> progress.Answer:
-    """How far the agent is; a GPU that offers no vGPU yet may be as desired."""
-    found = progress.answer_of(device.status, generation)
-    return found._replace(kind="done") if found.reason in gpus.NEXT else found
-
-
-def trial_spec(gpu: fleet.Gpu, fields: dict[str, Any]) -> dict[str, Any]:
+def trial_spec(gpu: Gpu, fields: dict[str, Any]) -> dict[str, Any]:
     """A layout for the same change of the GPU, to ask the agent about."""
     mode = fields.get("mode", gpu.device.spec.mode)
     names: dict[str, Any] = {"gpuSelector": {"names": [gpu.name]}}
     if fields["enabled"]:
-        carried, _ = gpus.profiles(gpu)
+        carried, _ = profiles(gpu)
         vgpus = [{"profile": name, "count": count} for name, count in carried.items()]
         return {**names, "vgpus": vgpus, **({"mode": mode} if mode else {})}
     has_mig = (mode_named(mode) or mode_named(gpu.device.status.mode)) in (
@@ -142,11 +140,11 @@ def trial_spec(gpu: fleet.Gpu, fields: dict[str, Any]) -> dict[str, Any]:
     return {**names, "vgpus": [], "mode": Mode.MIG if has_mig else Mode.PASSTHROUGH}
 
 
-def _before(gpu: fleet.Gpu, fields: dict[str, Any]) -> dict[str, Any]:
+def _before(gpu: Gpu, fields: dict[str, Any]) -> dict[str, Any]:
     device = gpu.device
     found = {"enabled": bool(device.status.vf_addresses), "mode": ""}
     spec = {"enabled": device.spec.enabled, "mode": device.spec.mode}
-    refused = answer_of(device, device.metadata.generation).kind == "refused"
+    refused = of_gpu(device, device.metadata.generation).kind == "refused"
     return gpu_changes.in_force({key: spec[key] for key in fields}, found=found, refused=refused)
 
 
@@ -162,7 +160,7 @@ def _json(value: bool) -> str:
     return "true" if value else "false"
 
 
-def against(meant: fleet.Gpu, desired: dict[str, Any], *, waits: bool = False) -> Iterator[str]:
+def against(meant: Gpu, desired: dict[str, Any], *, waits: bool = False) -> Iterator[str]:
     """Reasons against a change, as far as the objects show; holders show on the node only.
 
     `waits`: leave out reasons that can go away by themselves.
@@ -195,7 +193,7 @@ def against(meant: fleet.Gpu, desired: dict[str, Any], *, waits: bool = False) -
             yield DeviceHeld(address, (configured_words(address, name),)).words
 
 
-def _without(layout: str, meant: fleet.Gpu, desired: dict[str, Any]) -> str:
+def _without(layout: str, meant: Gpu, desired: dict[str, Any]) -> str:
     """How to change what a layout decides."""
     is_own = layout == meant.name
     delete = f"kubectl delete vgpulayout {layout}"
@@ -209,12 +207,12 @@ def _without(layout: str, meant: fleet.Gpu, desired: dict[str, Any]) -> str:
     return f"Delete the layout first, which changes no vGPU: {delete}"
 
 
-def claim_of(gpu: fleet.Gpu) -> PCIDeviceClaim | None:
+def claim_of(gpu: Gpu) -> PCIDeviceClaim | None:
     """The claim of the whole GPU; a claim that came after its functions does not count."""
     return None if gpu.device.status.vf_addresses else gpu.claim
 
 
-def _print_changes(meant: fleet.Gpu, different: list[str]) -> None:
+def _print_changes(meant: Gpu, different: list[str]) -> None:
     if not different:
         click.echo("Nothing to do: the GPU is as desired.")
         return

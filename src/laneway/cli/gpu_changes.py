@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from laneway.cli import fleet
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.suggest import did_you_mean
 from laneway.core.gpu.modes import Mode
+from laneway.views.gpus import Gpu
 
 
 def any_mode(text: str) -> str:
@@ -34,7 +34,7 @@ def shared_mode(text: str) -> str:
     return mode.value
 
 
-def reachable(gpu: fleet.Gpu) -> None:
+def reachable(gpu: Gpu) -> None:
     """Warn when the node's agent may not answer. Raises Failure when no agent will."""
     if gpu.abandoned:
         raise Failure(

@@ -10,26 +10,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-import msgspec
-
-from laneway.cli import labels
-from laneway.cli.order import natural
 from laneway.cli.table import Column, Row, Section
 from laneway.core import names
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.passthrough.iommu_group import system_bridge
 from laneway.core.passthrough.usability import (
     USB_HUB_CLASS,
-    Reason,
-    ReasonKind,
     judge_all,
     judge_usb,
-    short,
     usable,
 )
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.phrases import short_name
 from laneway.core.situation import Holder
+from laneway.views import labels
+from laneway.views.order import natural
+from laneway.views.verdict import verdict
 
 COLUMNS = (
     Column("ADDRESS"),
@@ -47,7 +43,6 @@ Users = Mapping[str, tuple[Holder, ...]]
 """Who uses devices now, by address or USB port."""
 
 _MEMBERS_NAMED = 2
-_VGPU_KINDS = (ReasonKind.VGPU_CONFIGURED, ReasonKind.VGPU_FUNCTION)
 
 
 def overview(
@@ -205,23 +200,3 @@ class _View:
             ids = f"{device.vendor}:{device.product}"
             users = self._users(device.port)
             yield Row((device.port, ids, description, "", "", "", "", users, answer))
-
-
-def verdict(reasons: list[Reason]) -> str:
-    """`yes`, or `no` and everything that blocks. A vGPU function is asked about its vGPU."""
-    blocking = [reason for reason in reasons if not usable([reason])]
-    if not blocking:
-        return "yes"
-    if all(reason.kind in _VGPU_KINDS for reason in blocking):
-        [reason, *_] = blocking
-        if reason.kind is ReasonKind.VGPU_CONFIGURED:
-            return f"yes, its vGPU: {names.vgpu_resource_name(reason.details[0])}"
-        return "yes, once a vGPU is configured on it"
-    # The vGPUs of a card have rows of their own.
-    brief = (
-        msgspec.structs.replace(reason, details=())
-        if reason.kind is ReasonKind.VFS_ENABLED
-        else reason
-        for reason in blocking
-    )
-    return f"no: {short(brief)}"

@@ -11,7 +11,8 @@ from laneway.cli.errors import one_line
 from laneway.cli.table import fitted
 from laneway.core.phrases import short_name
 from laneway.core.vgpu.occupancy import Occupancy, Part
-from laneway.core.vgpu.profiles import MIB_PER_GIB
+from laneway.views.memory import gib
+from laneway.views.page import Picture
 
 _WIDEST = 78
 _NARROWEST = 34
@@ -32,18 +33,16 @@ _UNICODE = _Lines("┌┬┐", "└┴┘", "─", "│", "░")
 _ASCII = _Lines("+++", "+++", "-", "|", ".")
 
 
-def lines(found: Occupancy, holders: Mapping[str, str]) -> Iterator[str]:
-    """The picture, then a line for every part that is occupied.
-
-    `holders`: who has the vGPU of a function.
-    """
+def lines(shown: Picture) -> Iterator[str]:
+    """The picture, then a line for every part that is occupied."""
+    found = shown.occupancy
     yield from boxes(found, width=_width(), unicode=_is_unicode())
     number = 0
     for part in found.parts:
         if not part.name:
             continue
         number += 1
-        used = [_user(address, holders) for address in part.addresses] or ["no vGPU"]
+        used = [_user(address, shown.holders) for address in part.addresses] or ["no vGPU"]
         words = f"{short_name(part.name)}, {gib(part.mib)}: {', '.join(used)}"
         first, *more = fitted(words, 6)
         yield f"{number:>2}  {first}"
@@ -102,11 +101,6 @@ def _labels(parts: Sequence[Part], widths: Sequence[int], style: _Lines) -> Iter
         number += 1
         choices = (f"{number} {one_line(short_name(part.name))}", str(number))
         yield next((one for one in choices if len(one) <= width), "").center(width)
-
-
-def gib(mib: int) -> str:
-    """`16 GiB`, `0.5 GiB`."""
-    return f"{mib / MIB_PER_GIB:g} GiB"
 
 
 def _width() -> int:

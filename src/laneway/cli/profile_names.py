@@ -8,17 +8,16 @@ agent refuses it.
 from __future__ import annotations
 
 import re
-import string
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import click
 
 from laneway.cli.errors import Failure
-from laneway.cli.order import natural
 from laneway.cli.suggest import did_you_mean
-from laneway.core.phrases import several, short_name
+from laneway.core.phrases import short_name
 from laneway.core.vgpu import spelling
+from laneway.views.order import natural
 
 MOST = 64
 """vGPUs of one profile that a layout can have."""
@@ -27,34 +26,6 @@ _COUNTED = re.compile(r"([!-<>-~](?:[ -<>-~]*[!-<>-~])?)(?:=([0-9]{1,4}))?")
 _COUNT_FIRST = re.compile(r"([0-9]+)\s*[xX]\s*(.+)")
 _QUOTES = "\"'"
 _NAMED = 12
-_SERIES = string.ascii_uppercase
-
-
-def counts(profiles: Mapping[str, int]) -> str:
-    """`A2-4Q=2, A2-8Q=1`, in the order of their names; what there is none of is left out."""
-    named = sorted(profiles.items(), key=lambda item: natural(short_name(item[0])))
-    return ", ".join(several(name, count) for name, count in named if count)
-
-
-def shortened(counts_: Mapping[str, int]) -> dict[str, int]:
-    """The same counts by short names, without those that are zero."""
-    return {short_name(name): count for name, count in counts_.items() if count}
-
-
-def room(fits: Mapping[str, int]) -> str:
-    """`16 x A2-1A/B/Q or 8 x A2-2A/B/Q`: what fits alone, the series of one size together.
-
-    A driver offers fifty profiles for a card, and most differ in nothing but their series.
-    """
-    series: dict[tuple[str, int], list[str]] = defaultdict(list)
-    for name, count in sorted(fits.items(), key=lambda item: natural(short_name(item[0]))):
-        called = short_name(name)
-        size = called.rstrip(_SERIES) or called
-        if count:
-            series[size, count].append(called.removeprefix(size))
-    return " or ".join(
-        f"{count} x {size}{'/'.join(letters)}" for (size, count), letters in series.items()
-    )
 
 
 def desired(values: Iterable[str]) -> dict[str, int]:

@@ -12,55 +12,22 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator, Callable
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from laneway.api import Status, find_condition
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.watching import states
-from laneway.controllers.devices.gpu import LEFT, MISSING
-from laneway.controllers.devices.outcome import IN_PROGRESS
 from laneway.kube.client import Client
 from laneway.kube.errors import UnreachableError
 from laneway.kube.resource import Resource
+from laneway.views.answers import Answer
 
 T = TypeVar("T", bound=Any)
-
-_WORKING = (IN_PROGRESS, MISSING, LEFT)
-"""Reasons of an object whose agent is still at work."""
 
 
 class TooLate(Failure):
     """No final answer came in time."""
-
-
-class Answer(NamedTuple):
-    """How far an agent is with a desired state."""
-
-    kind: Literal["none", "working", "done", "refused"]
-    """`none`: no agent has seen it yet."""
-    reason: str = ""
-    message: str = ""
-
-    @property
-    def final(self) -> bool:
-        return self.kind in ("done", "refused")
-
-    @property
-    def words(self) -> str:
-        return ": ".join(part for part in (self.reason, self.message) if part)
-
-
-def answer_of(status: Status, generation: int) -> Answer:
-    """What the Ready condition says to a generation of its object."""
-    ready = find_condition(status.conditions, "Ready")
-    if ready is None or ready.observed_generation < generation:
-        return Answer("none")
-    if ready.status == "True":
-        return Answer("done", ready.reason, ready.message)
-    working = ready.reason in _WORKING or ready.status == "Unknown"
-    return Answer("working" if working else "refused", ready.reason, ready.message)
 
 
 async def awaited(

@@ -12,8 +12,3 @@ def numbered(words: Sequence[str]) -> Iterator[str]:
     width = len(str(len(words)))
     for number, text in enumerate(words, 1):
         yield f"  {number:>{width}}. {one_line(text)}"
-
-
-def count(number: int) -> str:
-    """`1 step`, `2 steps`."""
-    return "1 step" if number == 1 else f"{number} steps"

@@ -13,14 +13,15 @@ from laneway.cli.errors import Failure
 from laneway.cli.suggest import did_you_mean
 from laneway.core.pci import pci_address
 from laneway.kube.client import Client
+from laneway.views.gpus import Gpu, node_of
 
 _LISTED = 16
 
 
-async def find(client: Client, text: str) -> fleet.Gpu:
+async def find(client: Client, text: str) -> Gpu:
     """Everything about the GPU that is meant. Raises Failure."""
     meant = pick(await fleet.devices(client), text)
-    seen = await fleet.look(client, fleet.node_of(meant))
+    seen = await fleet.look(client, node_of(meant))
     for gpu in seen.gpus:
         if gpu.name == meant.metadata.name:
             return gpu
@@ -45,9 +46,9 @@ def pick(devices: Sequence[SRIOVGPUDevice], text: str) -> SRIOVGPUDevice:
         raise Failure(
             f"{text[:80]!r} names no GPU; write NODE/ADDRESS, for example node1/08:00.0. {meant}"
         )
-    on_node = [device for device in devices if fleet.node_of(device) == node]
+    on_node = [device for device in devices if node_of(device) == node]
     if not on_node:
-        meant = did_you_mean(node, {fleet.node_of(device) for device in devices})
+        meant = did_you_mean(node, {node_of(device) for device in devices})
         raise Failure(
             f"the cluster has no node {node} with a GPU that can be shared. "
             f"{meant or f'The GPUs are: {_listed(devices)}'}"
@@ -59,7 +60,7 @@ def pick(devices: Sequence[SRIOVGPUDevice], text: str) -> SRIOVGPUDevice:
 
 
 def _title(device: SRIOVGPUDevice) -> str:
-    return f"{fleet.node_of(device)}/{device.spec.address}"
+    return f"{node_of(device)}/{device.spec.address}"
 
 
 def _listed(devices: Iterable[SRIOVGPUDevice]) -> str:

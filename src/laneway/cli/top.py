@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice
-from laneway.cli import connection, fleet, gpu_view, live, picture, table
+from laneway.cli import connection, fleet, live, table
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure
-from laneway.cli.gpus import mode
 from laneway.cli.output import View, object_name, show, table_view
 from laneway.cli.suggest import did_you_mean
 from laneway.controllers.devices.holder import holder
@@ -16,6 +15,10 @@ from laneway.core.phrases import short_name
 from laneway.core.vgpu.profiles import framebuffer_mib
 from laneway.kube.client import Client
 from laneway.kube.resource import served
+from laneway.views.documents import document
+from laneway.views.gpus import Gpu, node_of
+from laneway.views.memory import gib, occupancy
+from laneway.views.state import mode
 
 COLUMNS = (
     table.Column("GPU / VGPU"),
@@ -37,7 +40,7 @@ def show_top(node: str, output: str | None, where: ClusterChoice, *, once: bool)
             return view(await fleet.look(client, node))
 
         if node:
-            known = {fleet.node_of(device) for device in await fleet.devices(client)}
+            known = {node_of(device) for device in await fleet.devices(client)}
             if node not in known:
                 meant = did_you_mean(node, known) or "'laneway gpus' lists all GPUs."
                 raise Failure(f"node {node} has no GPU that can be shared. {meant}")
@@ -54,7 +57,7 @@ def view(seen: fleet.Fleet) -> View:
     return table_view(
         COLUMNS,
         [table.Section(_title(gpu), tuple(_rows(gpu))) for gpu in seen.gpus],
-        document={"gpus": [gpu_view.document(gpu) for gpu in seen.gpus]},
+        document={"gpus": [document(gpu) for gpu in seen.gpus]},
         names=[object_name("SRIOVGPUDevice", gpu.name) for gpu in seen.gpus],
         empty="No GPU that can be shared. 'kubectl get nodes.devices.harvesterhci.io' lists the "
         "nodes with an agent.",
@@ -63,16 +66,16 @@ def view(seen: fleet.Fleet) -> View:
     )
 
 
-def _title(gpu: fleet.Gpu) -> str:
+def _title(gpu: Gpu) -> str:
     stale = f" ({gpu.stale}; this may be out of date)" if gpu.stale else ""
     return f"{gpu.title}  {gpu.board or 'GPU'}  {mode(gpu)}{stale}"
 
 
-def _rows(gpu: fleet.Gpu) -> Iterator[table.Row]:
-    found = gpu_view.occupancy(gpu)
+def _rows(gpu: Gpu) -> Iterator[table.Row]:
+    found = occupancy(gpu)
     memory = ""
     if found is not None:
-        memory = f"{picture.gib(found.allocated_mib)} of {picture.gib(found.mib)}"
+        memory = f"{gib(found.allocated_mib)} of {gib(found.mib)}"
     claimed = f"claimed by {gpu.claim.spec.user_name or 'an unnamed user'}" if gpu.claim else ""
     yield table.Row(("whole GPU", "", memory, "", claimed, "", gpu.name))
     for vgpu in gpu.vgpus:
@@ -86,7 +89,7 @@ def _vgpu(vgpu: VGPUDevice) -> table.Row:
     cells = (
         vgpu.spec.address,
         short_name(profile),
-        picture.gib(mib) if mib else "",
+        gib(mib) if mib else "",
         "",
         holder(vgpu.status.allocation),
         "" if has is None else has.pod,

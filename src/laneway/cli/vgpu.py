@@ -21,11 +21,8 @@ from laneway.api import (
 from laneway.cli import (
     asking,
     connection,
-    fleet,
     gpu_changes,
-    gpus,
     profile_names,
-    progress,
     reporting,
     steps,
     target,
@@ -42,6 +39,10 @@ from laneway.core.refusals import GpuClaimed
 from laneway.kube.client import Client
 from laneway.kube.errors import AlreadyExistsError
 from laneway.kube.resource import served
+from laneway.views.answers import Answer, entry_of, of_layout
+from laneway.views.gpus import Gpu
+from laneway.views.profiles import room, shortened
+from laneway.views.vgpus import profiles
 
 _DEFAULTS = {"mode": "", "vgpus": [], "dryRun": False, "whenPossible": False, "takeOver": False}
 """Of a layout's spec, where it does not say."""
@@ -79,12 +80,12 @@ class _Asked(NamedTuple):
     seconds: int
 
 
-def known(gpu: fleet.Gpu) -> tuple[set[str], set[str]]:
+def known(gpu: Gpu) -> tuple[set[str], set[str]]:
     """The profiles of a GPU as its driver names them, and as the catalogue does."""
     return profile_names_of(gpu.device, gpu.pci.status if gpu.pci else None, gpu.vgpus)
 
 
-def desired_spec(gpu: fleet.Gpu, wanted: Mapping[str, int], mode: str | None) -> dict[str, Any]:
+def desired_spec(gpu: Gpu, wanted: Mapping[str, int], mode: str | None) -> dict[str, Any]:
     """The spec of the layout, without the fields that the command does not set."""
     spec: dict[str, Any] = {
         "gpuSelector": {"names": [gpu.name]},
@@ -93,7 +94,7 @@ def desired_spec(gpu: fleet.Gpu, wanted: Mapping[str, int], mode: str | None) ->
     return spec if mode is None else {"mode": mode, **spec}
 
 
-def foremost(gpu: fleet.Gpu, layouts: Sequence[VGPULayout]) -> VGPULayout | None:
+def foremost(gpu: Gpu, layouts: Sequence[VGPULayout]) -> VGPULayout | None:
     """The layout of this GPU alone, if it exists. Raises Failure where another has the GPU."""
     mine = next((layout for layout in layouts if layout.metadata.name == gpu.name), None)
     if mine is not None and not _is_alone(mine, gpu):
@@ -111,13 +112,13 @@ def foremost(gpu: fleet.Gpu, layouts: Sequence[VGPULayout]) -> VGPULayout | None
     return mine
 
 
-def _is_alone(layout: VGPULayout, gpu: fleet.Gpu) -> bool:
+def _is_alone(layout: VGPULayout, gpu: Gpu) -> bool:
     spec = layout.spec
     alone = list(spec.gpu_selector.names) == [gpu.name] and not spec.gpu_selector.device_ids
     return alone and spec.node_selector == LayoutNodeSelector()
 
 
-def _means(layout: VGPULayout, gpu: fleet.Gpu) -> bool:
+def _means(layout: VGPULayout, gpu: Gpu) -> bool:
     """As the agents decide it, as far as the objects tell what they know."""
     selected = selection(layout)
     device = gpu.pci.status.device_id if gpu.pci is not None else ""
@@ -146,7 +147,7 @@ async def _fulfil(client: Client, asked: _Asked, result: reporting.Result) -> No
         entry = await _possible(client, meant, spec, mine, asked)
         if asked.dry_run:
             result.state, result.steps = "Planned", entry.steps
-            result.fits_afterwards = profile_names.shortened(entry.fits_afterwards)
+            result.fits_afterwards = shortened(entry.fits_afterwards)
             _print_plan(entry)
             return
     elif asked.dry_run:
@@ -160,7 +161,7 @@ async def _fulfil(client: Client, asked: _Asked, result: reporting.Result) -> No
 
 async def _possible(
     client: Client,
-    gpu: fleet.Gpu,
+    gpu: Gpu,
     spec: dict[str, Any],
     mine: VGPULayout | None,
     asked: _Asked,
@@ -182,8 +183,8 @@ async def _possible(
 
 
 async def _stored(
-    client: Client, gpu: fleet.Gpu, spec: dict[str, Any], mine: VGPULayout | None, asked: _Asked
-) -> progress.Answer | None:
+    client: Client, gpu: Gpu, spec: dict[str, Any], mine: VGPULayout | None, asked: _Asked
+) -> Answer | None:
     resource = served(VGPULayout)
     was = {**_DEFAULTS, **to_builtins(mine.spec)} if mine is not None else _DEFAULTS
     written = {**spec, "dryRun": False, "whenPossible": asked.when_possible}
@@ -214,7 +215,7 @@ async def _stored(
         client,
         change,
         write,
-        lambda layout, generation: asking.answer_of(asking.entry_of(layout, gpu.name, generation)),
+        lambda layout, generation: of_layout(entry_of(layout, gpu.name, generation)),
         waiting,
     )
 
@@ -229,10 +230,10 @@ async def _made(client: Client, name: str, spec: dict[str, Any]) -> VGPULayout:
 
 
 def _before(
-    gpu: fleet.Gpu, mine: VGPULayout, was: dict[str, Any], written: dict[str, Any]
+    gpu: Gpu, mine: VGPULayout, was: dict[str, Any], written: dict[str, Any]
 ) -> dict[str, Any]:
     """The fields that are written, as they were in force until now."""
-    carried, _ = gpus.profiles(gpu)
+    carried, _ = profiles(gpu)
     vgpus = [{"profile": name, "count": count} for name, count in sorted(carried.items())]
     return gpu_changes.in_force(
         {key: was[key] for key in written},
@@ -241,9 +242,9 @@ def _before(
     )
 
 
-def _refused(layout: VGPULayout, gpu: fleet.Gpu) -> bool:
-    entry = asking.entry_of(layout, gpu.name, layout.metadata.generation)
-    return asking.answer_of(entry).kind == "refused"
+def _refused(layout: VGPULayout, gpu: Gpu) -> bool:
+    entry = entry_of(layout, gpu.name, layout.metadata.generation)
+    return of_layout(entry).kind == "refused"
 
 
 def _same(written: dict[str, Any], was: dict[str, Any]) -> bool:
@@ -258,5 +259,5 @@ def _print_plan(entry: LayoutGpu) -> None:
             click.echo(line)
     else:
         click.echo("Nothing to do: the GPU is as desired.")
-    if fits := profile_names.room(entry.fits_afterwards):
+    if fits := room(entry.fits_afterwards):
         click.echo(one_line(f"Room afterwards: {fits}."))

@@ -16,7 +16,6 @@ from laneway.cli import connection, live, table
 from laneway.cli import vsphere_tables as tables
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure, one_line
-from laneway.cli.order import natural
 from laneway.cli.output import View, object_name, show
 from laneway.cli.suggest import did_you_mean
 from laneway.cli.vsphere_tables import Site
@@ -24,6 +23,7 @@ from laneway.controllers.ledger.vsphere import host_of, machine_name, reservatio
 from laneway.core.phrases import few
 from laneway.kube.client import Client
 from laneway.kube.resource import Resource, T, served
+from laneway.views.order import natural
 
 _KINDS = (VCenter, VSphereHost, VSphereReservation)
 

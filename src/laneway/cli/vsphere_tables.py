@@ -11,7 +11,6 @@ import msgspec
 
 from laneway.api import find_condition
 from laneway.api.vsphere import VCenter
-from laneway.cli.order import natural
 from laneway.cli.table import Row, Section
 from laneway.controllers.ledger.vsphere import type_of
 from laneway.core.vsphere.inventory.hosts import Device, Host, SharedGpu
@@ -21,6 +20,7 @@ from laneway.core.vsphere.placement.free import FreeDevices, free_on_host, owed
 from laneway.core.vsphere.placement.reservation import Reservation, by_host
 from laneway.core.vsphere.placement.vgpu_fit import vgpus_left
 from laneway.core.vsphere.spec.requests import Requested
+from laneway.views.order import natural
 
 DEVICES = ("DEVICE", "WHAT", "MODE", "LABEL", "USED BY")
 CAPACITY = ("CAPACITY", "KIND", "TOTAL", "IN USE", "RESERVED", "FREE")

@@ -90,6 +90,8 @@ class Web:
             return await self._problem(request, 400, "not_found")
         visit = await self._visit(request, page, place)
         response = await self._answer(request, page, visit)
+        if "HX-Request" in request.headers:
+            response.headers["HX-Push-Url"] = place.url  # without the fields that are empty
         if NOTE in request.cookies:
             response.del_cookie(NOTE)
         return response
@@ -141,8 +143,8 @@ class Web:
             return web.Response(status=503, headers={"Retry-After": "30"})
 
     async def _send(self, request: web.Request, tab: Tab) -> web.StreamResponse:
+        # Not compressed: a compressor keeps what it is given until it has more.
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
-        response.enable_compression()
         await response.prepare(request)
 
         async def send(text: str) -> None:
@@ -224,7 +226,7 @@ async def static_file(request: web.Request) -> web.Response:
 
 def _out_of_band(blocks: Mapping[str, str]) -> Mapping[str, str]:
     """Blocks as htmx puts them in the place of those with the same id."""
-    swap = '<div hx-swap-oob="morph:outerHTML" id="live-'
+    swap = '<div hx-swap-oob="morph" id="live-'
     return {name: html.replace('<div id="live-', swap, 1) for name, html in blocks.items()}
 
 

@@ -152,7 +152,13 @@ class Caches:
             vgpus=Informer(
                 client,
                 Resource(
-                    vgpus.group, vgpus.version, vgpus.plural, False, VGPUDevice, vgpus.kind, _Profiles()
+                    vgpus.group,
+                    vgpus.version,
+                    vgpus.plural,
+                    False,
+                    VGPUDevice,
+                    vgpus.kind,
+                    _Profiles(),
                 ),
                 indexers={NODE: of_node, PARENT: _of_gpu},
             ),

@@ -44,7 +44,7 @@ class Texts:
 
     def markup(self, id_: str, /, **values: object) -> Markup:
         """The same where values are markup already; everything else is escaped."""
-        return Markup(escape(self._texts[id_])).format(**values)
+        return escape(self._texts[id_]).format(**values)
 
     def count(self, id_: str, number: int, **values: object) -> str:
         """The text for one or for several: ids ending in `_one` and `_other`."""
@@ -96,8 +96,9 @@ class Rendering:
 
     def __init__(self, texts: Texts) -> None:
         self.texts = texts
+        self._loader = PackageLoader(PACKAGE)
         self._environment = Environment(
-            loader=PackageLoader(PACKAGE),
+            loader=self._loader,
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,
@@ -122,16 +123,14 @@ class Rendering:
         """The live blocks of a page by name."""
         values = self._environment.get_template(template).new_context(dict(context))
         return {
-            name: "".join(block(values)).strip()
-            for name, block in self._blocks(template).items()
+            name: "".join(block(values)).strip() for name, block in self._blocks(template).items()
         }
 
     def _blocks(self, template: str) -> dict[str, Any]:
         """The live blocks of a template and of what it extends; its own win."""
         if template not in self._live:
             environment = self._environment
-            assert environment.loader is not None
-            text = environment.loader.get_source(environment, template)[0]
+            text = self._loader.get_source(environment, template)[0]
             parent = _PARENT.match(text)
             blocks = self._blocks(parent[1]) if parent else {}
             own = environment.get_template(template).blocks

@@ -15,6 +15,7 @@ from laneway.core.ledger.build import build
 from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand, Facts, Phase
 from laneway.core.ledger.question import Answer, Request
 from laneway.core.refusals import NodeNotFound
+from laneway.views.capacity import report
 
 KNOWN = [
     "nvidia.com/NVIDIA_A2-2Q",
@@ -109,7 +110,7 @@ def test_a_machine_that_there_is_not_is_reported(text: str) -> None:
 
 
 def read(answer: Answer) -> list[str]:
-    return question.report(Request(resources={"a.com/L4": 2}), answer)
+    return report(Request(resources={"a.com/L4": 2}), answer)
 
 
 def test_yes_and_no_come_first() -> None:

@@ -35,9 +35,10 @@ from laneway.api import (
 from laneway.cli import asking, fleet, gpus, table
 from laneway.cli.errors import Failure
 from laneway.cli.gpu import against, changes
-from laneway.cli.progress import Answer, answer_of
 from laneway.cli.vgpu import foremost, known
 from laneway.controllers.devices.layout import NOT_LATER
+from laneway.views.answers import Answer, answer_of
+from laneway.views.gpus import Gpu, Node, NodeStatus, assemble
 
 ADDRESS = "0000:08:00.0"
 NAME = "node1-000008000"
@@ -94,12 +95,12 @@ def done_by(name: str) -> VGPULayout:
     return msgspec.structs.replace(layout(name), status=VGPULayoutStatus(gpus=[entry]))
 
 
-def one(*vgpus: VGPUDevice, of: SRIOVGPUDevice | None = None, **more: Any) -> fleet.Gpu:
-    [found] = fleet.assemble([of or device()], vgpus, **more)
+def one(*vgpus: VGPUDevice, of: SRIOVGPUDevice | None = None, **more: Any) -> Gpu:
+    [found] = assemble([of or device()], vgpus, **more)
     return found
 
 
-def shown(*found: fleet.Gpu, verbose: bool = False) -> list[str]:
+def shown(*found: Gpu, verbose: bool = False) -> list[str]:
     sections = gpus.sections(fleet.Fleet(gpus=found), verbose=verbose)
     return table.plain(gpus.COLUMNS, list(sections)).splitlines()[1:]
 
@@ -132,7 +133,7 @@ def test_a_board_is_called_by_the_catalogue_or_the_database(cards: Any, board: s
     [
         (None, ""),
         ({}, "the cluster has no such node any more"),
-        ({"node1": fleet.Node()}, ""),
+        ({"node1": Node()}, ""),
         ({"node1": "True"}, ""),
         ({"node1": "False"}, "the node is not ready"),
         ({"node1": "Unknown"}, "the node is not ready"),
@@ -141,9 +142,9 @@ def test_a_board_is_called_by_the_catalogue_or_the_database(cards: Any, board: s
 def test_objects_are_stale_whose_node_is_gone_or_not_ready(nodes: Any, stale: str) -> None:
     def node(status: Any) -> Any:
         ready = [Condition(type="Ready", status=status)]
-        return fleet.Node(status=fleet.NodeStatus(conditions=ready))
+        return Node(status=NodeStatus(conditions=ready))
 
-    known = nodes and {k: v if isinstance(v, fleet.Node) else node(v) for k, v in nodes.items()}
+    known = nodes and {k: v if isinstance(v, Node) else node(v) for k, v in nodes.items()}
     gpu = one(nodes=known if nodes else nodes)
     assert gpu.stale == stale
     assert gpu.abandoned == (nodes == {})
@@ -345,7 +346,7 @@ def test_profiles_are_known_from_objects_and_from_the_catalogue() -> None:
 
 
 def test_what_may_not_be_listed_is_said_and_not_taken_for_absent() -> None:
-    [gpu] = fleet.assemble([device()], [], unreadable=["pcideviceclaims"])
+    [gpu] = assemble([device()], [], unreadable=["pcideviceclaims"])
 
     shown = gpus.one_view(gpu)
 

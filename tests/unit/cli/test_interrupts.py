@@ -14,13 +14,14 @@ from aiohttp import web
 
 from kubebasics.serving.listening import listening
 from laneway.api import SRIOVGPUDevice, to_builtins
-from laneway.cli import fleet, interrupts
+from laneway.cli import interrupts
 from laneway.cli.changing import Change, Waiting, applied
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.connection import ask
-from laneway.cli.gpu import answer_of
 from laneway.kube.client import Client
 from laneway.kube.resource import served
+from laneway.views.answers import of_gpu
+from laneway.views.gpus import Gpu
 
 PATH = "/apis/devices.harvesterhci.io/v1beta1/sriovgpudevices"
 
@@ -77,18 +78,18 @@ def test_an_interruption_does_not_leave_a_refused_change_requested(
             resource=served(SRIOVGPUDevice),
             plural="sriovgpudevice",
             name="gpu",
-            gpu=fleet.Gpu(device=gpu),
+            gpu=Gpu(device=gpu),
             before={"enabled": True},
         )
 
         async def write() -> Any:
             return gpu
 
-        async def look() -> fleet.Gpu:
+        async def look() -> Gpu:
             return change.gpu
 
         async with listening(app, "127.0.0.1", unused_tcp_port):
-            await applied(client, change, write, answer_of, Waiting(30, False, look))
+            await applied(client, change, write, of_gpu, Waiting(30, False, look))
 
     with pytest.raises(click.Abort):
         ask(work, ClusterChoice(_config(tmp_path, unused_tcp_port)))

@@ -13,7 +13,6 @@ import pytest
 
 from laneway.cli import cli, run
 from laneway.cli.commands import options, roles
-from laneway.cli.gpus import NEXT
 from laneway.cli.statuses import EXIT_STATUSES
 from laneway.core.gpu.modes import Mode
 from laneway.core.refusals import MigOnly, NoGpuInstances, reason_of
@@ -22,6 +21,7 @@ from laneway.host.executors import pod
 from laneway.host.plans import state
 from laneway.roles import manager
 from laneway.sim.models import MODELS
+from laneway.views.state import NEXT
 
 
 def test_what_help_texts_spell_out_is_what_counts() -> None:

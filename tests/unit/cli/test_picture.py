@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from laneway.cli.picture import boxes, lines
 from laneway.core.vgpu.occupancy import Occupancy, Part
+from laneway.views.page import Picture
 
 GIB = 1024
 HALF = Occupancy(
@@ -35,7 +36,7 @@ def test_plain_characters_do_where_there_is_no_unicode() -> None:
 
 
 def test_every_vgpu_has_a_line_with_its_holder() -> None:
-    _, _, _, first, second, note = lines(HALF, {"0000:08:00.5": "VM default/web"})
+    _, _, _, first, second, note = lines(Picture(HALF, {"0000:08:00.5": "VM default/web"}))
     assert first == " 1  A2-4Q, 4 GiB: 0000:08:00.4"
     assert second == " 2  A2-4Q, 4 GiB: 0000:08:00.5 VM default/web"
     assert "no positions" in note

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laneway.cli.errors import Failure
-from laneway.cli.profile_names import MOST, counts, desired, in_full, room
+from laneway.cli.profile_names import MOST, desired, in_full
+from laneway.views.profiles import counts, room
 
 KNOWN = ("NVIDIA A2-4Q", "NVIDIA A2-4C", "NVIDIA A2-8Q", "GRID A100-4C", "NVIDIA A100-4C")
 

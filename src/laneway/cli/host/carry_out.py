@@ -30,6 +30,7 @@ from laneway.host.plans.operations.operation import Limits
 from laneway.host.plans.outcome import Progress
 from laneway.host.plans.recover import Recovery, recover
 from laneway.host.situation import observe
+from laneway.views.steps import step_count
 
 _MAX_ROUNDS = MOST_STAGES + 1
 """The last round finds nothing to do."""
@@ -82,9 +83,9 @@ async def carry_out(
                 "the devices do not stay as Laneway sets them. Another program seems to change them"
             )
         if done and isinstance(decision, Satisfied):
-            click.echo(f"Done: {steps.count(done)}.")
+            click.echo(f"Done: {step_count(done)}.")
         else:
-            _end(decision, f"{steps.count(done)} done before" if done else "nothing was changed")
+            _end(decision, f"{step_count(done)} done before" if done else "nothing was changed")
 
 
 async def until_interrupted(work: Coroutine[None, None, None], hardware: Hardware) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from laneway.api import VGPUDevice, find_condition
 from laneway.controllers.devices.holder import holder
@@ -45,7 +44,9 @@ def _table(visit: Visit) -> Table[VGPUDevice]:
             Column("profile", texts("vgpus.profile"), order=_profile),
             Column("node", texts("vgpus.node"), order=lambda one: natural(one.spec.node_name)),
             Column("address", texts("vgpus.address"), order=lambda one: one.spec.address),
-            Column("holder", texts("vgpus.holder"), order=lambda one: holder(one.status.allocation)),
+            Column(
+                "holder", texts("vgpus.holder"), order=lambda one: holder(one.status.allocation)
+            ),
         ],
         key=lambda one: one.metadata.name,
         text=lambda one: f"{one.metadata.name} {_profile(one)} {holder(one.status.allocation)}",
@@ -79,16 +80,12 @@ def _context(visit: Visit) -> Context:
     def others(_change: Change) -> bool:
         return False
 
-    def row(vgpu: Any) -> VGPUDevice:
-        assert isinstance(vgpu, VGPUDevice)
-        return vgpu
-
     return {
         "table": table,
         "state": state,
         "holder": holder,
         "profile": _profile,
-        "concerns": concerns(table, "vgpus", row, others),
+        "concerns": concerns(table, "vgpus", lambda vgpu: vgpu, others),
     }
 
 

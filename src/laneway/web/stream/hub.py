@@ -1,6 +1,7 @@
 """All open pages, and whom a change is told to.
 
-A tab that cannot take what it is sent is dropped; the browser connects again and gets what it lacks.
+A tab that does not take what it is sent is dropped; the browser connects again, and gets what it
+lacks.
 """
 
 from __future__ import annotations

@@ -33,8 +33,11 @@ class Tab:
         has: str,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`kinds`: the caches that the page is drawn from. `concerns`: what the last drawing says
-        about which changes it shows. `has`: the digest of the blocks that the browser has."""
+        """A page that is drawn from `kinds`, caches by name.
+
+        `concerns`: what the last drawing says about which changes it shows. `has`: the digest of
+        the blocks that the browser has.
+        """
         self._kinds = kinds
         self._draw = draw
         self._concerns = concerns

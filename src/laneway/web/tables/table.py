@@ -85,7 +85,8 @@ class Group(NamedTuple, Generic[T]):
     """Rows under a common heading; without grouping there is one, without a title."""
 
     title: str
-    count: int
+    size: int
+    """How many rows there are in all, here and on other pages."""
     rows: Sequence[T]
 
 
@@ -235,8 +236,11 @@ def concerns(
         is_ = after is not None and view.matches(after)
         if was != is_:
             return True
-        return was and before is not None and after is not None and (
-            view.order(before) != view.order(after)
+        return (
+            was
+            and before is not None
+            and after is not None
+            and (view.order(before) != view.order(after))
         )
 
     return shows
@@ -268,7 +272,7 @@ def _choice(one: Filter[Any], value: str) -> Choice:
 
 def _number(text: str, default: int, allowed: Sequence[int] = ()) -> int:
     """A number as it stands in a query; what is none, or not allowed, is the default."""
-    if not (text.isascii() and text.isdecimal() and len(text) < 9):  # noqa: PLR2004 - no page is beyond
+    if not (text.isascii() and text.isdecimal() and len(text) < 9):
         return default
     number = int(text)
     return number if not allowed or number in allowed else default

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from laneway.cli import labels
-from laneway.cli.order import natural
-from laneway.cli.page import Page, Section, fact
 from laneway.core import ids, names
 from laneway.core.inventory import Inventory, UsbDevice, VgpuFunction
 from laneway.core.passthrough.iommu_group import other_group_members
@@ -20,6 +17,9 @@ from laneway.core.passthrough.usability import (
     usable,
 )
 from laneway.core.pci import Bar, Link, PciAddress, PciFunction
+from laneway.views import labels
+from laneway.views.order import natural
+from laneway.views.page import Page, Section, fact
 
 _PER_ROW = 4
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.cli.order import natural
 from laneway.core.phrases import short_name
+from laneway.views.order import natural
 
 
 @given(st.lists(st.text(), max_size=5))

@@ -6,8 +6,8 @@ import pytest
 
 from laneway.api import ObjectMeta, VGPULayout
 from laneway.api.layout import LayoutGpu, LayoutVgpus, VGPULayoutSpec, VGPULayoutStatus
-from laneway.cli.explain_gpu import with_answer
-from laneway.cli.page import Page
+from laneway.views.explain.gpu import with_answer
+from laneway.views.page import Page
 
 
 def asked_for(vgpus: list[tuple[str, int]]) -> tuple[str, ...]:

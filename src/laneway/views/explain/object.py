@@ -8,20 +8,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from laneway.api import DecodeError, decode
-from laneway.cli import explain_gpu, fleet
-from laneway.cli.cluster import Found
-from laneway.cli.order import natural
-from laneway.cli.page import Fact, Page, Section, fact
 from laneway.core.names import vgpu_resource_name
 from laneway.core.passthrough.usability import Reason, ReasonKind, remedy
 from laneway.core.workload import Workload
+from laneway.views.explain import gpu as explain_gpu
+from laneway.views.gpus import Gpu, not_listed
+from laneway.views.order import natural
+from laneway.views.page import Fact, Page, Section, fact
 
 Json = Mapping[str, Any]
 
 _QUESTION = "Can it be given to a VM?"
+
+
+class Found(NamedTuple):
+    """An object, and what helps to understand it."""
+
+    obj: Json
+    events: list[Json]
+    gpu: Gpu | None = None
+    """The GPU that it is, belongs to or divides."""
+    claim: Json | None = None
+    """Of a PCIDevice or USBDevice: its claim, if there is one."""
+    unreadable: tuple[str, ...] = ()
+    """Resources that the person may not read: what they say about it is missing."""
 
 
 def explain_object(found: Found) -> Page:
@@ -86,7 +99,7 @@ def _object(found: Found) -> Page:
             ),
             Section("Conditions", lines=tuple(conditions(status.get("conditions")))),
             Section("Events", lines=tuple(event_lines(events))),
-            Section("Not known", lines=tuple(fleet.not_listed(found.unreadable))),
+            Section("Not known", lines=tuple(not_listed(found.unreadable))),
             Section(_QUESTION, lines=tuple(answer)),
         ),
     )

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from laneway.api import VGPUDevice, find_condition
-from laneway.cli import fleet
-from laneway.cli.profile_names import shortened
-from laneway.core.gpu.modes import Mode
 from laneway.core.mig.profiles import bare_name
 from laneway.core.phrases import short_name
-from laneway.core.vgpu.card import card_of
-from laneway.core.vgpu.occupancy import Occupancy, Vgpu, partitioned, time_sliced
 from laneway.core.vgpu.profiles import framebuffer_mib
+from laneway.views.gpus import Gpu
+from laneway.views.memory import occupancy
+from laneway.views.profiles import shortened
 
 
-def document(gpu: fleet.Gpu) -> dict[str, Any]:
+def document(gpu: Gpu) -> dict[str, Any]:
     """One GPU. Fields are added in later versions; none changes what it means."""
     device, ready, memory = gpu.device, gpu.ready, occupancy(gpu)
     return {
@@ -75,7 +73,7 @@ def _vgpu(vgpu: VGPUDevice) -> dict[str, Any]:
     }
 
 
-def _instances(gpu: fleet.Gpu) -> list[dict[str, Any]]:
+def _instances(gpu: Gpu) -> list[dict[str, Any]]:
     if gpu.mig is None:
         return []
     desired = {one.name: one.requested for one in gpu.mig.spec.profile_spec}
@@ -88,34 +86,3 @@ def _instances(gpu: fleet.Gpu) -> list[dict[str, Any]]:
         }
         for one in gpu.mig.status.profile_status
     ]
-
-
-def occupancy(gpu: fleet.Gpu) -> Occupancy | None:
-    """The memory of a GPU; None where it is not known."""
-    if gpu.pci is None:
-        return None
-    names = {name for vgpu in gpu.vgpus for name in vgpu.status.available_types}
-    vgpus = [
-        Vgpu(
-            vgpu.spec.address,
-            vgpu.status.configure_vgpu_type_name,
-            vgpu.status.placement,
-            vgpu.status.gpu_instance,
-        )
-        for vgpu in gpu.vgpus
-        if vgpu.status.vgpu_status
-    ]
-    names.update(one.profile for one in vgpus if one.profile)
-    names.update(gpu.device.status.fits)
-    card = card_of(gpu.pci.status.device_id, names)
-    if gpu.device.status.mode not in (Mode.MIG, Mode.MIG_BACKED):
-        return time_sliced(card, vgpus)
-    if gpu.mig is None:
-        return None
-    instances = [
-        (int(number), bare_name(one.name))
-        for one in gpu.mig.status.profile_status
-        for number in one.vgpu_ids
-        if number.isdecimal()
-    ]
-    return partitioned(card, instances, vgpus)

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.cli.cluster import Found
-from laneway.cli.explain_object import explain_object
 from laneway.cli.page import text
+from laneway.views.explain.object import Found, explain_object
 
 
 def page_of(

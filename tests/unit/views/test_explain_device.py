@@ -5,7 +5,6 @@ from typing import Any
 import click
 import pytest
 
-from laneway.cli.explain_device import explain_pci, explain_usb, link, size
 from laneway.cli.page import text
 from laneway.core.inventory import (
     ConfiguredVgpu,
@@ -16,6 +15,7 @@ from laneway.core.inventory import (
     VgpuType,
 )
 from laneway.core.pci import Bar, Link, PciAddress, PciFunction
+from laneway.views.explain.device import explain_pci, explain_usb, link, size
 
 GPU = PciAddress.parse("0000:08:00.0")
 AUDIO = PciAddress.parse("0000:08:00.1")

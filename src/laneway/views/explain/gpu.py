@@ -18,13 +18,17 @@ from laneway.api import (
     VGPULayout,
 )
 from laneway.api.meta import Status
-from laneway.cli import fleet, gpus, progress
-from laneway.cli.order import natural
-from laneway.cli.page import Fact, Page, Section, fact
-from laneway.cli.profile_names import counts, room
 from laneway.core.gpu.modes import Mode
 from laneway.core.phrases import short_name
 from laneway.core.workload import Workload
+from laneway.views import instances, memory
+from laneway.views.answers import answer_of
+from laneway.views.gpus import Gpu
+from laneway.views.order import natural
+from laneway.views.page import Fact, Page, Section, fact
+from laneway.views.profiles import counts, room
+from laneway.views.state import layout_state, mode, state
+from laneway.views.vgpus import profiles
 
 Explained = SRIOVGPUDevice | VGPUDevice | MigConfiguration | VGPULayout
 KINDS: dict[str, type[Explained]] = {
@@ -32,22 +36,22 @@ KINDS: dict[str, type[Explained]] = {
 }
 
 
-def with_answer(page: Page, stored: Explained, gpu: fleet.Gpu | None) -> Page:
+def with_answer(page: Page, stored: Explained, gpu: Gpu | None) -> Page:
     """The page of an object, with the short answer before it."""
     answer = Section("In short", tuple(_facts(stored, gpu)), tuple(_layout_lines(stored)))
     advice = Section("What to do", lines=tuple(_advice(stored, gpu)))
     return Page(page.title, (answer, _memory(stored, gpu), advice, *page.sections))
 
 
-def _memory(stored: Explained, gpu: fleet.Gpu | None) -> Section:
+def _memory(stored: Explained, gpu: Gpu | None) -> Section:
     """The picture of the GPU's memory, for the GPU itself and for its GPU instances."""
     if gpu is None or not isinstance(stored, SRIOVGPUDevice | MigConfiguration):
         return Section("Memory")
-    title, *lines = gpus.memory(gpu)
-    return Section(title, drawn=tuple(lines))
+    shown = memory.picture(gpu)
+    return Section(memory.title(shown), picture=shown)
 
 
-def _facts(stored: Explained, gpu: fleet.Gpu | None) -> Iterator[Fact]:
+def _facts(stored: Explained, gpu: Gpu | None) -> Iterator[Fact]:
     if isinstance(stored, VGPUDevice):
         yield from _vgpu(stored)
     if isinstance(stored, MigConfiguration):
@@ -81,32 +85,32 @@ def _vgpu(vgpu: VGPUDevice) -> Iterator[Fact]:
 
 
 def _mig(mig: MigConfiguration) -> Iterator[Fact]:
-    found = gpus.instances({one.name: len(one.vgpu_ids) for one in mig.status.profile_status})
-    desired = gpus.instances({one.name: one.requested for one in mig.spec.profile_spec})
+    found = instances.counted({one.name: len(one.vgpu_ids) for one in mig.status.profile_status})
+    desired = instances.counted({one.name: one.requested for one in mig.spec.profile_spec})
     yield fact("is", found or "no GPU instance", mig.status.status)
     yield fact("desired", (desired or "no GPU instance") if mig.spec.enabled else "not enabled")
     yield fact("differs", mig.status.message)
 
 
-def _gpu(gpu: fleet.Gpu) -> Iterator[Fact]:
-    carried, missing = gpus.profiles(gpu)
+def _gpu(gpu: Gpu) -> Iterator[Fact]:
+    carried, missing = profiles(gpu)
     yield fact("GPU", f"{gpu.title} {gpu.board}".rstrip())
     yield fact("configured by", gpu.device.status.owner)
     yield fact("its node", gpu.stale)
-    yield fact("its state", gpus.state(gpu))
-    yield fact("its mode", gpus.mode(gpu))
+    yield fact("its state", state(gpu))
+    yield fact("its mode", mode(gpu))
     yield fact("it has", counts(carried) or "no vGPU")
     yield fact("desired, missing", counts(missing))
-    yield fact("GPU instances", gpus.gpu_instances(gpu))
+    yield fact("GPU instances", instances.of_gpu(gpu))
     yield fact("it has room for", room(gpu.device.status.fits))
-    yield fact("and for instances", gpus.room_for_instances(gpu))
+    yield fact("and for instances", instances.room(gpu))
     yield fact("claimed whole by", gpu.claim.metadata.name if gpu.claim is not None else "")
     yield fact("layouts", *(_layout(layout, entry) for layout, entry in gpu.layouts))
 
 
 def _layout(layout: VGPULayout, entry: LayoutGpu) -> str:
     only = " (dry run)" if layout.spec.dry_run else ""
-    return f"{layout.metadata.name}{only}: {gpus.layout_state(layout, entry)}"
+    return f"{layout.metadata.name}{only}: {layout_state(layout, entry)}"
 
 
 def _layout_lines(stored: Explained) -> Iterator[str]:
@@ -125,7 +129,7 @@ def _layout_lines(stored: Explained) -> Iterator[str]:
             yield f"  room afterwards: {fits}"
 
 
-def _advice(stored: Explained, gpu: fleet.Gpu | None) -> Iterator[str]:
+def _advice(stored: Explained, gpu: Gpu | None) -> Iterator[str]:
     """What prevents it, in the agent's words; otherwise the next step."""
     if gpu is not None and gpu.stale:
         yield f"This may be out of date: {gpu.stale}."
@@ -137,7 +141,7 @@ def _advice(stored: Explained, gpu: fleet.Gpu | None) -> Iterator[str]:
         )
         return
     status: Status = stored.status
-    answer = progress.answer_of(status, stored.metadata.generation)
+    answer = answer_of(status, stored.metadata.generation)
     if answer.kind == "none":
         node = "its node" if gpu is None else f"node {gpu.node}"
         yield f"The agent of {node} has not answered yet. Check that it runs."
@@ -149,7 +153,7 @@ def _advice(stored: Explained, gpu: fleet.Gpu | None) -> Iterator[str]:
         yield from _next(gpu)
 
 
-def _next(gpu: fleet.Gpu) -> Iterator[str]:
+def _next(gpu: Gpu) -> Iterator[str]:
     if not gpu.device.spec.enabled:
         chosen = gpu.device.spec.mode in (Mode.PASSTHROUGH, Mode.MIG)
         yield f"To share it: laneway gpu enable {gpu.title}{' --mode SameSize' * chosen}"

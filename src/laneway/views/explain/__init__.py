@@ -1,0 +1,1 @@
+"""What is known about one thing, as a page of facts."""

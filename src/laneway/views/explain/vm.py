@@ -1,0 +1,128 @@
+"""What is known about a VM: its devices, and whether it can start, by the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from laneway.core.ledger.answer import can_start
+from laneway.core.ledger.facts import Consumer, Demand, Phase
+from laneway.core.ledger.ledger import Ledger, State
+from laneway.core.ledger.question import Answer, Request
+from laneway.views.capacity import answer_words
+from laneway.views.explain.object import Json, conditions, event_lines
+from laneway.views.page import Fact, Page, Section, fact
+
+_PHASES = {
+    Phase.RUNNING: "running",
+    Phase.PENDING: "about to start",
+    Phase.STOPPED: "stopped",
+}
+
+
+def _request(demand: Demand) -> Request:
+    """The start of one VM like it, while it is not there."""
+    return Request(
+        resources=demand.requests,
+        nodes=(demand.node,) if demand.node else (),
+        selector=demand.selector,
+        replacing=(demand.consumer,),
+    )
+
+
+class Vm(NamedTuple):
+    """What was found out about a VM."""
+
+    stored: Json
+    """Its VirtualMachine as it is stored."""
+    ledger: Ledger
+    consumer: Consumer
+    events: Sequence[Json] = ()
+    unknown: tuple[str, ...] = ()
+    """What could not be read, and so is missing here."""
+
+
+def explain_vm(vm: Vm) -> Page:
+    """The VM, its devices, and whether it can start."""
+    stored, ledger, consumer, events, unknown = vm
+    status = stored.get("status") or {}
+    return Page(
+        f"VirtualMachine {consumer.namespace}/{consumer.name}",
+        (
+            Section("In short", tuple(_brief(status, ledger, consumer))),
+            Section("Devices", lines=tuple(device_lines(ledger, consumer))),
+            Section("Can it start?", lines=tuple(can_start_lines(ledger, consumer))),
+            Section("Not known", lines=unknown),
+            Section("Conditions", lines=tuple(conditions(status.get("conditions")))),
+            Section("Events", lines=tuple(event_lines(events))),
+        ),
+    )
+
+
+def _brief(status: dict[str, Any], ledger: Ledger, consumer: Consumer) -> Iterator[Fact]:
+    demand = ledger.demands.get(consumer)
+    yield fact("status", str(status.get("printableStatus") or ""))
+    if demand is None:
+        yield fact("requests", "no device")
+        return
+    yield fact("is", _PHASES[demand.phase])
+    yield fact("on node", demand.node)
+    requests = sorted(demand.requests.items())
+    yield fact("requests", *(f"{count} x {resource}" for resource, count in requests))
+
+
+def held(ledger: Ledger, consumer: Consumer) -> Iterator[tuple[str, str, str, State]]:
+    """Node, resource and name of each of its devices, and how it has it."""
+    for stock in ledger.stocks.values():
+        for name, taking in stock.taken.items():
+            if taking.consumer == consumer:
+                yield stock.node, stock.resource, name, taking.state
+
+
+def device_lines(ledger: Ledger, consumer: Consumer) -> Iterator[str]:
+    """A line for each of its devices."""
+    for node, resource, name, state in sorted(held(ledger, consumer)):
+        yield f"{state}: {name} ({resource}) on {node}"
+
+
+def start_answer(ledger: Ledger, consumer: Consumer) -> Answer | None:
+    """Whether it could start now; None where it requests no device."""
+    demand = ledger.demands.get(consumer)
+    return None if demand is None else can_start(ledger, _request(demand))
+
+
+def can_start_lines(ledger: Ledger, consumer: Consumer) -> Iterator[str]:
+    """The same in words, and why it cannot."""
+    demand = ledger.demands.get(consumer)
+    answer = start_answer(ledger, consumer)
+    if demand is None or answer is None:
+        yield "It needs no device of Laneway."
+    elif demand.phase is Phase.RUNNING:
+        yield "It runs."
+    elif answer.yes:
+        yield "Yes."
+    else:
+        yield "No."
+        yield from answer_words(answer)
+
+
+def document(ledger: Ledger, consumer: Consumer) -> dict[str, Any]:
+    """The same for programs."""
+    demand = ledger.demands.get(consumer)
+    answer = start_answer(ledger, consumer)
+    return {
+        "namespace": consumer.namespace,
+        "name": consumer.name,
+        "phase": None if demand is None else str(demand.phase),
+        "node": "" if demand is None else demand.node,
+        "requests": {} if demand is None else dict(demand.requests),
+        "devices": [
+            {"node": node, "resource": resource, "name": name, "state": str(state)}
+            for node, resource, name, state in sorted(held(ledger, consumer))
+        ],
+        "canStart": None if answer is None else answer.yes,
+        "refusals": [
+            {"reason": refusal.reason, "message": refusal.words}
+            for refusal in (() if answer is None else answer.refusals)
+        ],
+    }
