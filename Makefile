@@ -17,7 +17,7 @@ DEV := .venv-dev/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-laws test-kernel test-realapi test-current test-libraries test-vcenter test-image test-wheels test-chart test-changes test-durability test-fuzz test-all check manifests reference docs mutants bench constraints vcenter-sim venv venv-dev clean
+.PHONY: help up test test-laws test-kernel test-realapi test-current test-libraries test-vcenter test-image test-wheels test-chart test-browser test-changes test-durability test-fuzz test-all check manifests reference docs screenshots mutants bench constraints vcenter-sim venv venv-dev clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -57,6 +57,9 @@ test-wheels: venv-dev ## the wheels of laneway, kapilite and kubebasics, install
 test-chart: venv-dev ## the chart's alerts at work, by Prometheus itself
 	@tools/tiers.sh chart
 
+test-browser: venv-dev ## the web interface, as people use it in Debian's chromium
+	@tools/tiers.sh browser
+
 test-changes: venv-dev ## 200 random changes of objects, and 200 of VMs, on simulated nodes; LANEWAY_SEED=N repeats a run
 	@tools/tiers.sh changes
 
@@ -86,6 +89,9 @@ reference: venv-dev ## docs/reference/: commands, API, values, metrics and more,
 mutants: ## 40 one-line faults, and which of them tests catch; MUTANTS="--seed 7" for others
 	@$(PYTHON) tools/venv.py .venv-mutants constraints/dev.txt constraints/mutants.txt
 	@.venv-mutants/bin/python tools/mutants/mutants.py $(MUTANTS)
+
+screenshots: venv-dev ## the documentation's pictures of the web interface, from simulated nodes
+	@PYTHONPATH=tests $(DEV)/python tests/browser/screenshots.py docs/assets/screenshots
 
 docs: .venv-docs/installed ## the documentation as a site, in site/; a broken link fails
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet

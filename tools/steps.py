@@ -56,6 +56,7 @@ STEPS = [
     target("check", 1.0),
     tier("durability", 1.0),
     tier("vcenter", 1.0),
+    tier("browser", 1.2),
     tier("changes", 0.8),
     tier("fuzz", 0.7),
     tier("image", 0.6),

@@ -286,6 +286,22 @@ run_chart() {
   "$python" tools/chart/check_rules.py
 }
 
+# ---- browser: the web interface as people use it ------------------------------
+# A failed test leaves pictures of its pages in the cache.
+
+prepare_browser() {
+  have chromium:chromium
+}
+
+run_browser() {
+  local pictures=$cache/browser status=0
+  rm -rf "$pictures"
+  TMPDIR=$scratch LANEWAY_PICTURES=$pictures "$python" -m pytest -q --durations=6 tests/browser ||
+    status=$?
+  [[ ! -d $pictures ]] || echo "tiers: pictures of what failed: $pictures"
+  return $status
+}
+
 # luck: the seed of a random story.
 luck() {
   if [[ ${CI:-} == true ]]; then
