@@ -1,4 +1,4 @@
-"""Asking the agent of a node what it would do with a GPU, before a change is stored."""
+"""Asking the agent of a node what it would do with a GPU, before a command stores a change."""
 
 from __future__ import annotations
 
@@ -7,20 +7,15 @@ from typing import Any
 
 import click
 
-from laneway.api import LayoutGpu, VGPULayout
-from laneway.cli import gpu_changes, interrupts, progress, trial
-from laneway.cli.errors import one_line
-from laneway.controllers.devices.layout import NOT_LATER
-from laneway.core.layout.desired import USED
-from laneway.core.refusals import GpuNotReady, HoldersUnknown
+from laneway.changes import trial
+from laneway.changes.errors import TooLateError
+from laneway.changes.trial import Trial
+from laneway.cli import gpu_changes, interrupts, progress
+from laneway.cli.errors import Failure, one_line
 from laneway.kube.client import Client
-from laneway.kube.resource import served
-from laneway.views.answers import Answer, entry_of, of_layout
 from laneway.views.gpus import Gpu
 from laneway.views.profiles import room
 
-_PASSING = {kind.__name__ for kind in (*USED, GpuNotReady, HoldersUnknown)}
-"""Reasons that may go away by themselves."""
 _AT_ONCE = 30
 """Seconds for the answer where the command does not wait until the change is applied."""
 
@@ -32,7 +27,7 @@ def patience(seconds: int, *, wait: bool) -> int:
 
 async def agreed(
     client: Client, gpu: Gpu, spec: dict[str, Any], *, seconds: int, dry_run: bool, fits: bool
-) -> LayoutGpu:
+) -> Trial:
     """What the agent would do for a layout of this spec. Raises Failure with why it would not.
 
     `dry_run`: whether nothing is to be stored afterwards either; `fits`: whether it matters what
@@ -43,38 +38,20 @@ async def agreed(
     else:
         progress.tell(0.0, f"asking the agent of {gpu.node} whether it is possible")
     try:
-        async with trial.layout(client, spec) as made:
-            name, generation = made.metadata.name, made.metadata.generation
-            layout, answer = await progress.awaited(
-                client,
-                served(VGPULayout),
-                name,
-                lambda layout: of_layout(entry_of(layout, gpu.name, generation)),
-                node=gpu.node,
-                seconds=seconds,
-                quiet=True,
-            )
+        found = await trial.ask(
+            client, gpu, spec, seconds=seconds, listener=progress.Printer(quiet=True)
+        )
     except asyncio.CancelledError:
         interrupts.say("; nothing was changed")
         raise
-    except progress.TooLate as error:
+    except TooLateError as error:
         advice = "" if dry_run else ". To store the change without an answer, add --when-possible"
-        raise progress.TooLate(f"nothing was changed: {error}{advice}") from None
-    entry = entry_of(layout, gpu.name, generation)
-    if answer.kind != "refused" and entry is not None:
-        return entry
-    reasons = told(answer, advise=not dry_run)
-    if fits and entry is not None and (now := room(entry.fits)):
+        late = progress.failure(error).message
+        raise Failure(f"nothing was changed: {late}{advice}") from None
+    if not found.refusals:
+        return found
+    [refusal] = found.refusals
+    reasons = progress.told(refusal, advise=found.passing and not dry_run)
+    if fits and (now := room(found.fits)):
         reasons.insert(1, f"Room now: {now}.")
     raise gpu_changes.refused(reasons, dry_run=dry_run)
-
-
-def told(answer: Answer, *, advise: bool) -> list[str]:
-    """A refusal, and how to ask a command for the change all the same.
-
-    A layout's own advice is about its object, which the command leaves as it was.
-    """
-    words = [answer.words.removesuffix(NOT_LATER).rstrip(" ;")]
-    if advise and answer.reason in _PASSING:
-        words.append("To store it and have it applied once it is possible, add --when-possible.")
-    return words

@@ -9,66 +9,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
-from laneway.api import (
-    PCIDevice,
-    PCIDeviceClaim,
-    USBDevice,
-    USBDeviceClaim,
-    find_condition,
-    to_builtins,
-)
+from laneway.api import PCIDevice, USBDevice, to_builtins
+from laneway.changes import claims
+from laneway.changes.claims import Device, cancelling, device_of
+from laneway.changes.errors import TooLateError, UnfinishedError
+from laneway.changes.listening import Listener
 from laneway.cli import connection, interrupts, progress
 from laneway.cli.cluster_options import ClusterChoice
-from laneway.cli.errors import Failure, Unfinished, one_line
+from laneway.cli.errors import Failure, one_line
 from laneway.cli.output import View, object_name, show
 from laneway.cli.suggest import did_you_mean
-from laneway.cli.watching import states
 from laneway.core.pci import pci_address
 from laneway.kube.client import Client
-from laneway.kube.errors import (
-    AlreadyExistsError,
-    ApiError,
-    KubeError,
-    NotFoundError,
-    UnreachableError,
-)
-from laneway.kube.resource import KubeObject, Resource, served
-from laneway.views.answers import Answer, answer_of
-
-_PCI: Resource[KubeObject] = served(PCIDeviceClaim)
-_USB: Resource[KubeObject] = served(USBDeviceClaim)
-_NOT_BOUND = ("NotBound", "NotReady")
-"""Reasons of a claim whose device is not bound yet, and not refused either."""
-
-
-class Target(NamedTuple):
-    """A device that an argument names."""
-
-    title: str
-    node: str
-    name: str
-    """Of its object and of its claim."""
-    claims: Resource[KubeObject]
-    address: str = ""
-    """Of a PCI device."""
-
-    @property
-    def body(self) -> dict[str, Any]:
-        spec = {"address": self.address, "nodeName": self.node} if self.address else {}
-        return {
-            "apiVersion": self.claims.api_version,
-            "kind": self.claims.kind,
-            "metadata": {"name": self.name},
-            "spec": spec,
-        }
-
-    @property
-    def claim(self) -> str:
-        return f"{self.claims.kind} {self.name}"
+from laneway.kube.errors import ApiError, KubeError, NotFoundError
+from laneway.kube.resource import Resource, served
 
 
 def claim_devices(
@@ -85,22 +43,22 @@ def claim_devices(
         targets = await _targets(client, devices)
         for target in targets:
             # What the rules refuse is refused before the first object is written.
-            await _create(client, target, dry_run=True)
-        written = Written("Claimed", _undo)
+            await claims.create(client, target, dry_run=True)
+        written = Written("Claimed", cancelling)
         with contextlib.nullcontext() if dry_run else written:
-            claims = [await _claim(client, target, written, dry_run=dry_run) for target in targets]
+            found = [await _claim(client, target, written, dry_run=dry_run) for target in targets]
         if seconds and not dry_run:
-            claims = [
+            found = [
                 await _prepared(client, target, written, seconds, quiet=output is not None)
                 for target in targets
             ]
         if output is not None:
-            documents = [to_builtins(claim) for claim in claims]
+            documents = [to_builtins(claim) for claim in found]
             names = [object_name(target.claims.kind, target.name) for target in targets]
             document = documents[0] if len(documents) == 1 else {"items": documents}
             show(View(document=document, names=names, text=lambda _: ""), output)
             return
-        for target, claim in zip(targets, claims, strict=True):
+        for target, claim in zip(targets, found, strict=True):
             if target in written.targets:
                 done = "Would create" if dry_run else "Claimed by"
                 click.echo(one_line(f"{done} {target.claim} for {target.title}."))
@@ -120,7 +78,7 @@ def release_devices(
         targets = await _targets(client, devices)
         for target in targets:
             try:
-                await client.delete(target.claims, target.name, dry_run=True)
+                await claims.delete(client, target, dry_run=True)
             except NotFoundError:
                 raise Failure(f"{target.title} is not claimed; nothing was changed") from None
         if dry_run:
@@ -131,16 +89,16 @@ def release_devices(
         with written:
             for target in targets:
                 with written.begun(target):
-                    await client.delete(target.claims, target.name)
+                    await claims.delete(client, target)
         for target in targets:
             with written:
-                await _gone(client, target, seconds)
+                await claims.gone(client, target, seconds=seconds, listener=_Away())
             click.echo(one_line(f"Released {target.title}."))
 
     connection.ask(work, where)
 
 
-async def _targets(client: Client, texts: Sequence[str]) -> list[Target]:
+async def _targets(client: Client, texts: Sequence[str]) -> list[Device]:
     """The devices that are meant, each once. Raises Failure."""
     found = await _known(client)
     targets = {}
@@ -159,31 +117,26 @@ async def _targets(client: Client, texts: Sequence[str]) -> list[Target]:
     return list(targets.values())
 
 
-async def _known(client: Client) -> list[Target]:
+async def _known(client: Client) -> list[Device]:
     found = []
-    for kind, claims in ((PCIDevice, _PCI), (USBDevice, _USB)):
+    for kind in (PCIDevice, USBDevice):
         resource: Resource[PCIDevice | USBDevice] = served(kind)
         with connection.installed(resource.kind):
             async for page in client.list(resource):
-                for item in page.items:
-                    device = resource.decode(item)
-                    node, name = device.status.node_name, device.metadata.name
-                    address = device.status.address if isinstance(device, PCIDevice) else ""
-                    place = device.status.port if isinstance(device, USBDevice) else address
-                    found.append(Target(f"{node}/{place}", node, name, claims, address))
+                found += [device_of(resource.decode(item)) for item in page.items]
     return found
 
 
 class Written(contextlib.AbstractContextManager[None]):
     """The devices whose claims this call wrote; whatever ends the block says so."""
 
-    def __init__(self, done: str, after: Callable[[Sequence[Target]], str]) -> None:
+    def __init__(self, done: str, after: Callable[[Sequence[Device]], str]) -> None:
         self._done = done
         self._after = after
-        self.targets: list[Target] = []
+        self.targets: list[Device] = []
 
     @contextlib.contextmanager
-    def begun(self, target: Target) -> Iterator[None]:
+    def begun(self, target: Device) -> Iterator[None]:
         """A write, which counts from its beginning: its answer may be lost."""
         self.targets.append(target)
         try:
@@ -207,83 +160,40 @@ class Written(contextlib.AbstractContextManager[None]):
             raise connection.failure(error, self.words) from error
 
 
-async def _claim(client: Client, target: Target, written: Written, *, dry_run: bool) -> Any:
+async def _claim(client: Client, target: Device, written: Written, *, dry_run: bool) -> Any:
     """The claim of a device: a new one, or the one that it has."""
     with written.begun(target):
-        claim = await _create(client, target, dry_run=dry_run)
+        claim = await claims.create(client, target, dry_run=dry_run)
     if claim is None:
         written.targets.remove(target)
-        claim = await _get(client, target)
+        claim = await claims.get(client, target)
     return claim
 
 
-async def _create(client: Client, target: Target, *, dry_run: bool) -> Any | None:
-    """The new claim; None where the device is claimed already."""
-    try:
-        return await client.create(target.claims, target.body, dry_run=dry_run)
-    except AlreadyExistsError:
-        return None
-
-
-async def _get(client: Client, target: Target) -> Any:
-    return await client.get(target.claims, target.name)
-
-
 async def _prepared(
-    client: Client, target: Target, written: Written, seconds: int, *, quiet: bool
+    client: Client, target: Device, written: Written, seconds: int, *, quiet: bool
 ) -> Any:
     """The claim once VMs can use the device. Raises Failure where the agent refuses it."""
-    undo = _undo(written.targets or [target])
+    undo = cancelling(written.targets or [target])
     with written:
-        generation = (await _get(client, target)).metadata.generation
         try:
-            claim, answer = await progress.awaited(
-                client,
-                target.claims,
-                target.name,
-                lambda found: _answer(found, generation),
-                node=target.node,
-                seconds=seconds,
-                quiet=quiet,
+            claim, answer = await claims.bound(
+                client, target, seconds=seconds, listener=progress.Printer(quiet=quiet)
             )
-        except progress.TooLate as error:
-            raise Unfinished(f"{error}. {undo}") from None
+        except TooLateError as error:
+            raise UnfinishedError(error, undo) from None
     if answer.kind == "refused":
         raise Failure(f"{target.title} is claimed and cannot be used: {answer.words} {undo}")
     return claim
 
 
-def _answer(claim: Any, generation: int) -> Answer:
-    """How far the agent is; a bound device is still permitted and advertised after that."""
-    found = answer_of(claim.status, generation)
-    bound = find_condition(claim.status.conditions, "Bound")
-    on_the_way = found.reason in _NOT_BOUND or (bound is not None and bound.status == "True")
-    return found._replace(kind="working") if found.kind == "refused" and on_the_way else found
-
-
-def _undo(targets: Sequence[Target]) -> str:
-    return f"To cancel: laneway release {' '.join(target.title for target in targets)}"
-
-
-def _going_on(targets: Sequence[Target]) -> str:
+def _going_on(targets: Sequence[Device]) -> str:
     nodes = ", ".join(dict.fromkeys(target.node for target in targets))
     return f"The agent of {nodes} goes on to release what is left"
 
 
-async def _gone(client: Client, target: Target, seconds: int) -> None:
-    """Wait until the agent has released the device, which removes the claim."""
+class _Away(Listener):
+    """Prints that the API server is away, which is all that goes on during a release."""
 
-    def away(error: UnreachableError) -> None:
-        click.echo(one_line(f"{error}; asking again"), err=True)
-
-    found = states(client, target.claims, away, target.name)
-    try:
-        async with asyncio.timeout(seconds), contextlib.aclosing(found):
-            async for claim in found:
-                if claim is None:
-                    return
-    except TimeoutError:
-        raise Unfinished(
-            f"{target.title} is not released within {seconds} s. The agent of {target.node} goes "
-            f"on. To see why: laneway explain {target.claims.kind.lower()}/{target.name}"
-        ) from None
+    def progress(self, words: str) -> None:
+        click.echo(one_line(words), err=True)

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 import click
 
-from laneway.cli import interrupts
+from laneway.changes.errors import ChangeError, NotInstalledError, denial
+from laneway.cli import interrupts, progress
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.namespaces import checked_namespace
@@ -30,9 +31,6 @@ from laneway.kube.errors import (
 )
 
 R = TypeVar("R")
-
-_DENIED = "denied the request:"
-"""As API servers introduce what an admission webhook says."""
 
 
 def ask(
@@ -66,6 +64,8 @@ async def _conversation(
         raise click.Abort from None
     except KubeError as error:
         raise failure(error) from error
+    except ChangeError as error:
+        raise progress.failure(error) from error
 
 
 class _Warnings(logging.Handler):
@@ -105,8 +105,7 @@ def _failure(error: KubeError, nothing: str) -> Failure:
                 f"the API server does not accept your credentials: {error}. Log in again, or "
                 "choose another kubeconfig or context"
             )
-        case ForbiddenError() if _DENIED in error.message:
-            words = error.message.partition(_DENIED)[2].strip().rstrip(".")
+        case ForbiddenError() if words := denial(error):
             return Failure(f"refused{nothing}. {words}")
         case ForbiddenError():
             return Failure(
@@ -131,7 +130,4 @@ def installed(kind: str) -> Iterator[None]:
     try:
         yield
     except NotFoundError:
-        raise Failure(
-            f"the cluster has no kind {kind}. Install Laneway's definitions: laneway crds | "
-            "kubectl apply --server-side -f -"
-        ) from None
+        raise Failure(str(NotInstalledError(kind))) from None

@@ -1,12 +1,12 @@
-"""What the commands that change a GPU share: its mode, and how a change is refused."""
+"""What the commands that change a GPU share: its mode, its agent, and how a change is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
+from laneway.changes.gpus import unreachable
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.suggest import did_you_mean
 from laneway.core.gpu.modes import Mode
@@ -36,11 +36,8 @@ def shared_mode(text: str) -> str:
 
 def reachable(gpu: Gpu) -> None:
     """Warn when the node's agent may not answer. Raises Failure when no agent will."""
-    if gpu.abandoned:
-        raise Failure(
-            f"{gpu.title} cannot be changed: {gpu.stale}. To remove its object: kubectl delete "
-            f"sriovgpudevice {gpu.name}"
-        )
+    if words := unreachable(gpu):
+        raise Failure(words)
     if gpu.stale:
         click.echo(one_line(f"laneway: warning: {gpu.node}: {gpu.stale}"), err=True)
 
@@ -50,11 +47,3 @@ def refused(reasons: Sequence[str], *, dry_run: bool) -> Failure:
     for reason in reasons:
         click.echo(one_line(reason), err=True)
     return Failure(f"refused; nothing {'would be' if dry_run else 'was'} changed")
-
-
-def in_force(spec: dict[str, Any], *, found: dict[str, Any], refused: bool) -> dict[str, Any]:
-    """What is in force for an object's fields: their values, or what exists where they are refused.
-
-    A command never restores a refused desired state, which could change the hardware later.
-    """
-    return {key: found[key] for key in spec} if refused else spec

@@ -23,7 +23,7 @@ from typing import Any
 import click
 import msgspec
 
-from laneway.cli import watching
+from laneway.changes import watching
 from laneway.cli.errors import one_line
 from laneway.cli.output import View, rendered, warn
 from laneway.kube.client import Client

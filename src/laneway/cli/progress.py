@@ -1,93 +1,48 @@
-"""Waiting for an agent's answer to a desired state, and printing its progress meanwhile.
+"""What goes on while a command changes something, as it is printed.
 
-An answer belongs to a generation of the object, so an older answer never counts. Waiting ends with
-the answer or with the time limit. Until then the words of the object are printed as they change,
-each with the seconds since the change was written. If the API server goes away meanwhile, the
-command waits for it.
+Progress is printed as it changes, each line with the seconds since the change was written.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import time
-from collections.abc import AsyncGenerator, Callable
-from typing import Any, TypeVar
 
 import click
 
-from laneway.cli.errors import Failure, one_line
-from laneway.cli.watching import states
-from laneway.kube.client import Client
-from laneway.kube.errors import UnreachableError
-from laneway.kube.resource import Resource
+from laneway.changes.errors import ChangeError, OvertakenError, TooLateError, UnfinishedError
+from laneway.changes.listening import Listener
+from laneway.changes.trial import passing, refusal_words
+from laneway.cli import interrupts
+from laneway.cli.errors import Failure, Unfinished, one_line
 from laneway.views.answers import Answer
 
-T = TypeVar("T", bound=Any)
+_LONGER = "see --timeout"
 
 
-class TooLate(Failure):
-    """No final answer came in time."""
+class Printer(Listener):
+    """Prints what goes on; owns when the wait began."""
 
+    def __init__(self, *, quiet: bool = False, advise: bool = False) -> None:
+        """`quiet`: no progress. `advise`: whether `--when-possible` would help after a refusal."""
+        self._quiet = quiet
+        self._advise = advise
+        self._began = time.monotonic()
+        self._told = ""
 
-async def awaited(
-    client: Client,
-    resource: Resource[T],
-    name: str,
-    answer: Callable[[T], Answer],
-    *,
-    node: str,
-    seconds: float,
-    quiet: bool = False,
-) -> tuple[T, Answer]:
-    """The object with its final answer. Raises TooLate when none comes in time.
+    def progress(self, words: str) -> None:
+        if words != self._told and not self._quiet:
+            tell(time.monotonic() - self._began, words)
+        self._told = words
 
-    `node`: whose agent has to answer. `quiet`: nothing is printed meanwhile.
-    """
-    teller = _Teller(quiet=quiet)
-    last = Answer("none")
-    try:
-        async with (
-            asyncio.timeout(seconds),
-            contextlib.aclosing(_states(client, resource, name, teller)) as states,
-        ):
-            async for obj in states:
-                last = answer(obj)
-                if last.final:
-                    return obj, last
-                teller.tell(last.words or f"waiting for the agent of {node}")
-    except TimeoutError:
-        raise TooLate(_late(last, node, seconds)) from None
-    raise AssertionError("an endless watch has ended")
+    def warning(self, words: str) -> None:
+        click.echo(one_line(f"laneway: warning: {words}"), err=True)
 
+    def refused(self, answer: Answer) -> None:
+        for words in told(refusal_words(answer), advise=self._advise and passing(answer)):
+            click.echo(one_line(words), err=True)
 
-def _late(last: Answer, node: str, seconds: float) -> str:
-    if last.kind == "none":
-        return (
-            f"no agent answered within {seconds:.0f} s: the agent of node {node} does not run, or "
-            "cannot reach the API server. To see what runs there: kubectl get pods -A -o wide "
-            f"--field-selector spec.nodeName={node}"
-        )
-    return f"not finished within {seconds:.0f} s (see --timeout). Last: {last.words}"
-
-
-async def _states(
-    client: Client, resource: Resource[T], name: str, teller: _Teller
-) -> AsyncGenerator[T, None]:
-    """The object now, and after every change."""
-
-    def away(error: UnreachableError) -> None:
-        teller.tell(f"{error}; asking again")
-
-    async with contextlib.aclosing(states(client, resource, away, name)) as found:
-        async for obj in found:
-            if obj is None:
-                raise Failure(f"{resource.kind} {name} was deleted meanwhile")
-            try:
-                decoded = resource.decode(obj)
-            except ValueError as error:
-                raise Failure(str(error)) from None
-            yield decoded
+    def interrupted(self, words: str) -> None:
+        interrupts.say(f". {words}")
 
 
 def tell(seconds: float, words: str) -> None:
@@ -95,15 +50,24 @@ def tell(seconds: float, words: str) -> None:
     click.echo(f"{seconds:6.1f} s  {one_line(words)}")
 
 
-class _Teller:
-    """Prints words when they differ from the last; owns when the wait began."""
+def told(refusal: str, *, advise: bool) -> list[str]:
+    """A refusal, and how to ask a command for the change all the same."""
+    if not advise:
+        return [refusal]
+    advice = "To store it and have it applied once it is possible, add --when-possible."
+    return [refusal, advice]
 
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
-        self._began = time.monotonic()
-        self._told = ""
 
-    def tell(self, words: str) -> None:
-        if words != self._told and not self._quiet:
-            tell(time.monotonic() - self._began, words)
-        self._told = words
+def failure(error: ChangeError) -> Failure:
+    """How a command ends after it, with the options that help."""
+    match error:
+        case TooLateError():
+            return Failure(error.hinting(_LONGER))
+        case UnfinishedError(why=TooLateError() as late, further=further):
+            return Unfinished(f"{late.hinting(_LONGER)}. {further}")
+        case UnfinishedError():
+            return Unfinished(str(error))
+        case OvertakenError():
+            return Failure(f"{error}; run the command again")
+        case _:
+            return Failure(str(error))

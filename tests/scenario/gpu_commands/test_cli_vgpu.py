@@ -18,7 +18,7 @@ from laneway.api import (
     VGPULayout,
     kind_of,
 )
-from laneway.cli.trial import layout as dry_run_layout
+from laneway.changes.trial import layout as dry_run_layout
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.resource import served

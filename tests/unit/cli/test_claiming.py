@@ -7,13 +7,14 @@ import asyncio
 import pytest
 
 from laneway.api import PCIDeviceClaim
-from laneway.cli.claiming import Target, Written
+from laneway.changes.claims import Device
+from laneway.cli.claiming import Written
 from laneway.cli.errors import Failure
 from laneway.kube.errors import ForbiddenError, KubeError, UnreachableError
 from laneway.kube.resource import served
 
 CLAIMS = served(PCIDeviceClaim)
-ONE, TWO = (Target(f"node1/{n}", "node1", f"node1-{n}", CLAIMS) for n in (1, 2))
+ONE, TWO = (Device(f"node1/{n}", "node1", f"node1-{n}", CLAIMS) for n in (1, 2))
 REFUSED = ForbiddenError(403, "Forbidden", 'admission webhook "w" denied the request: It is held.')
 
 

@@ -32,10 +32,11 @@ from laneway.api import (
     VGPULayoutSpec,
     VGPULayoutStatus,
 )
-from laneway.cli import asking, fleet, gpus, table
-from laneway.cli.errors import Failure
-from laneway.cli.gpu import against, changes
-from laneway.cli.vgpu import foremost, known
+from laneway.changes.errors import RefusedError
+from laneway.changes.gpus import Desired, against, differences
+from laneway.changes.trial import passing, refusal_words
+from laneway.changes.vgpus import known, own_layout
+from laneway.cli import asking, fleet, gpus, progress, table
 from laneway.controllers.devices.layout import NOT_LATER
 from laneway.views.answers import Answer, answer_of
 from laneway.views.gpus import Gpu, Node, NodeStatus, assemble
@@ -235,9 +236,9 @@ def test_other_conditions_that_do_not_hold_are_reported() -> None:
 
 
 def test_what_a_desired_state_changes() -> None:
-    spec = device(mode="MIG").spec
-    assert list(changes(spec, {"enabled": True})) == []
-    assert list(changes(spec, {"enabled": False, "mode": "SameSize"})) == [
+    gpu = one(of=device(mode="MIG"))
+    assert list(differences(gpu, Desired(enabled=True))) == []
+    assert list(differences(gpu, Desired(enabled=False, mode="SameSize"))) == [
         "spec.enabled: true -> false",
         "spec.mode: MIG -> SameSize",
     ]
@@ -245,26 +246,29 @@ def test_what_a_desired_state_changes() -> None:
 
 def test_nothing_stands_against_what_is_free() -> None:
     gpu = one(vgpu(4))
-    assert list(against(gpu, {"enabled": False})) == []
-    assert list(against(gpu, {"enabled": True, "mode": "MixedSize"})) == []
+    assert list(against(gpu, Desired(enabled=False))) == []
+    assert list(against(gpu, Desired(enabled=True, mode="MixedSize"))) == []
 
 
 def test_enabled_vgpus_stand_against_what_would_take_them_away() -> None:
     gpu = one(vgpu(4, Q4, Q4), vgpu(5))
-    for desired in ({"enabled": False}, {"enabled": True, "mode": "MixedSize"}):
+    for desired in (Desired(enabled=False), Desired(enabled=True, mode="MixedSize")):
         [reason] = against(gpu, desired)
         assert "node1-000008004" in reason
         assert "node1-000008005" not in reason
-    assert list(against(gpu, {"enabled": True, "mode": "SameSize"})) == []
+    assert list(against(gpu, Desired(enabled=True, mode="SameSize"))) == []
 
 
 def test_a_command_does_not_advise_about_a_layout_that_it_leaves_as_it_was() -> None:
     answer = Answer("refused", "UpdateRejected", f"VM default/vm has it. {NOT_LATER}")
-    assert asking.told(answer, advise=True) == [
+    assert passing(answer)
+    assert progress.told(refusal_words(answer), advise=True) == [
         "UpdateRejected: VM default/vm has it.",
         "To store it and have it applied once it is possible, add --when-possible.",
     ]
-    assert asking.told(answer, advise=False) == ["UpdateRejected: VM default/vm has it."]
+    assert progress.told(refusal_words(answer), advise=False) == [
+        "UpdateRejected: VM default/vm has it."
+    ]
 
 
 def test_who_does_not_wait_gives_the_agent_half_a_minute_for_its_answer() -> None:
@@ -274,10 +278,10 @@ def test_who_does_not_wait_gives_the_agent_half_a_minute_for_its_answer() -> Non
 
 def test_a_vgpu_that_is_not_requested_is_not_removed_unasked_either() -> None:
     gpu = one(vgpu(4, carried=Q4))
-    for desired in ({"enabled": False}, {"enabled": True, "mode": "MixedSize"}):
+    for desired in (Desired(enabled=False), Desired(enabled=True, mode="MixedSize")):
         [reason] = against(gpu, desired)
         assert f"0000:08:00.4 is in use: vGPU {Q4} is configured on it" in reason
-    assert list(against(gpu, {"enabled": True})) == []
+    assert list(against(gpu, Desired(enabled=True))) == []
 
 
 @pytest.mark.parametrize(
@@ -293,7 +297,7 @@ def test_a_vgpu_that_is_not_requested_is_not_removed_unasked_either() -> None:
 def test_under_a_layout_only_what_the_layout_allows_is_advised(layout: str, words: str) -> None:
     """To disable the vGPUs one by one is refused as long as a layout owns them."""
     gpu = one(vgpu(4, Q4, Q4), layouts=[done_by(layout)])
-    [reason] = against(gpu, {"enabled": False})
+    [reason] = against(gpu, Desired(enabled=False))
     assert words in reason
 
 
@@ -301,9 +305,9 @@ def test_a_claim_of_the_whole_card_stands_against_sharing_it() -> None:
     spec = PCIDeviceClaimSpec(address=ADDRESS, node_name="node1", user_name="eve")
     claim = PCIDeviceClaim(metadata=ObjectMeta(name="claimed"), spec=spec)
     gpu = one(claims=[claim], of=device(enabled=False))
-    [reason] = against(gpu, {"enabled": True})
+    [reason] = against(gpu, Desired(enabled=True))
     assert "PCIDeviceClaim claimed of user eve" in reason
-    assert list(against(gpu, {"enabled": False, "mode": "Passthrough"})) == []
+    assert list(against(gpu, Desired(enabled=False, mode="Passthrough"))) == []
 
 
 def test_an_agent_answers_to_one_generation_only() -> None:
@@ -324,17 +328,22 @@ def test_an_agent_answers_to_one_generation_only() -> None:
 def test_a_layout_of_this_gpu_alone_is_changed() -> None:
     mine = layout(NAME, gpu_selector=LayoutGpuSelector(names=[NAME]))
     newer = layout("newer", "2026-06-01T00:00:00Z")
-    assert foremost(one(), [newer, mine]) is mine
-    assert foremost(one(), [layout("x", gpu_selector=LayoutGpuSelector(names=["y"]))]) is None
+    assert own_layout(one(), [newer, mine], "this command") is mine
+    assert (
+        own_layout(
+            one(), [layout("x", gpu_selector=LayoutGpuSelector(names=["y"]))], "this command"
+        )
+        is None
+    )
 
 
 def test_an_older_layout_keeps_its_gpu() -> None:
     mine = layout(NAME, gpu_selector=LayoutGpuSelector(names=[NAME]))
     older = layout("older", "2025-01-01T00:00:00Z")
     for layouts in ([older], [mine, older]):
-        with pytest.raises(Failure, match="VGPULayout older configures"):
-            foremost(one(), layouts)
-    assert foremost(one(), [layout("asks", dry_run=True)]) is None
+        with pytest.raises(RefusedError, match="VGPULayout older configures"):
+            own_layout(one(), layouts, "this command")
+    assert own_layout(one(), [layout("asks", dry_run=True)], "this command") is None
 
 
 def test_profiles_are_known_from_objects_and_from_the_catalogue() -> None:

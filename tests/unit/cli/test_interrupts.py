@@ -14,10 +14,11 @@ from aiohttp import web
 
 from kubebasics.serving.listening import listening
 from laneway.api import SRIOVGPUDevice, to_builtins
+from laneway.changes.writing import Change, Waiting, applied
 from laneway.cli import interrupts
-from laneway.cli.changing import Change, Waiting, applied
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.connection import ask
+from laneway.cli.progress import Printer
 from laneway.kube.client import Client
 from laneway.kube.resource import served
 from laneway.views.answers import of_gpu
@@ -89,7 +90,8 @@ def test_an_interruption_does_not_leave_a_refused_change_requested(
             return change.gpu
 
         async with listening(app, "127.0.0.1", unused_tcp_port):
-            await applied(client, change, write, of_gpu, Waiting(30, False, look))
+            waiting = Waiting(30, False, look)
+            await applied(client, change, write, of_gpu, waiting=waiting, listener=Printer())
 
     with pytest.raises(click.Abort):
         ask(work, ClusterChoice(_config(tmp_path, unused_tcp_port)))

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from kapilite.server import ApiServer
-from laneway.cli import live, watching
+from laneway.changes import watching
+from laneway.cli import live
 from laneway.cli.errors import Failure
 from laneway.cli.output import View
 from laneway.controllers.takeover.record import CONFIG_MAPS
