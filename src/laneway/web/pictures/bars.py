@@ -1,0 +1,154 @@
+"""Capacity as stacked bars: what of the devices of a type is held, reserved, wanted, free.
+
+Every part has a pattern and a letter of its own. The numbers stand below each bar as text, in the
+description of the image as words, and all together as a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+from markupsafe import Markup
+
+from laneway.core.ledger.ledger import Counts
+from laneway.web.pictures.drawing import Named, Say
+from laneway.web.pictures.legend import named
+from laneway.web.pictures.marks import clean, percent, text
+
+_HEIGHT = 24
+
+
+class Bar(msgspec.Struct, frozen=True, kw_only=True):
+    """The devices of one type, on one node or on several."""
+
+    name: Named
+    counts: Counts
+    creatable: int = 0
+    """How many more could be created."""
+
+
+class _Piece(NamedTuple):
+    kind: str
+    count: int
+
+
+_PATTERNS = Markup(
+    '<defs><pattern id="{ids}-reserved" width="7" height="7" patternUnits="userSpaceOnUse"'
+    ' patternTransform="rotate(45)"><path class="bar-stripe" d="M0 0V7"/></pattern>'
+    '<pattern id="{ids}-wanted" width="7" height="7" patternUnits="userSpaceOnUse">'
+    '<circle class="bar-dot" cx="2" cy="2" r="1.2"/></pattern>'
+    '<pattern id="{ids}-unhealthy" width="8" height="8" patternUnits="userSpaceOnUse"'
+    ' patternTransform="rotate(45)"><path class="pic-cross" d="M0 0V8M0 0H8"/></pattern></defs>'
+)
+_PATTERNED = ("reserved", "wanted", "unhealthy")
+
+
+def capacity_bar(bar: Bar, *, ids: str, say: Say) -> Markup:
+    """The name, the bar, and the numbers that are not zero. `ids` begins every id in it."""
+    pieces = [piece for piece in _pieces(bar) if piece.count > 0]
+    numbers = [
+        Markup('<li><b aria-hidden="true">{}</b> {} <b>{:,}</b></li>').format(
+            say(f"pictures.letter_{kind}"), say(f"pictures.bar_{kind}"), count
+        )
+        for kind, count in pieces
+    ]
+    return Markup(
+        '<div class="pic bar"><p class="bar-name">{} <span class="bar-total">{}</span></p>{}'
+        '<ul class="bar-numbers" role="list">{}</ul></div>'
+    ).format(
+        named(bar.name),
+        say("pictures.bar_total", count=f"{bar.counts.total:,}"),
+        _drawn(bar, pieces, ids, say),
+        Markup("").join(numbers),
+    )
+
+
+def capacity_bars(bars: Sequence[Bar], *, ids: str, say: Say) -> Markup:
+    """Several bars, one below the other."""
+    drawn = (
+        Markup("<li>{}</li>").format(capacity_bar(bar, ids=f"{ids}-{number}", say=say))
+        for number, bar in enumerate(bars)
+    )
+    return Markup('<ul class="bars" role="list">{}</ul>').format(Markup("").join(drawn))
+
+
+def capacity_table(bars: Iterable[Bar], *, caption: str, say: Say) -> Markup:
+    """The same as a table of numbers."""
+    kinds = [piece.kind for piece in _pieces(Bar(name=Named(""), counts=Counts()))]
+    heads = Markup("").join(
+        Markup('<th class="pf-v6-c-table__th" scope="col">{}</th>').format(
+            say(f"pictures.bar_{kind}")
+        )
+        for kind in ("type", "all", *kinds)
+    )
+    rows = Markup("").join(_row(bar) for bar in bars)
+    return Markup(
+        '<table class="pf-v6-c-table pf-m-compact bar-table"><caption class="visually-hidden">{}'
+        '</caption><thead class="pf-v6-c-table__thead"><tr class="pf-v6-c-table__tr">{}</tr>'
+        '</thead><tbody class="pf-v6-c-table__tbody">{}</tbody></table>'
+    ).format(caption, heads, rows)
+
+
+def _row(bar: Bar) -> Markup:
+    numbers = (bar.counts.total, *(piece.count for piece in _pieces(bar)))
+    cells = Markup("").join(
+        Markup('<td class="pf-v6-c-table__td">{:,}</td>').format(number) for number in numbers
+    )
+    return Markup(
+        '<tr class="pf-v6-c-table__tr"><th class="pf-v6-c-table__th" scope="row">{}</th>{}</tr>'
+    ).format(named(bar.name), cells)
+
+
+def _pieces(bar: Bar) -> tuple[_Piece, ...]:
+    counts = bar.counts
+    return (
+        _Piece("held", counts.held),
+        _Piece("reserved", counts.reserved),
+        _Piece("wanted", counts.wanted),
+        _Piece("unhealthy", counts.unhealthy),
+        _Piece("free", counts.free),
+        _Piece("creatable", bar.creatable),
+    )
+
+
+def _drawn(bar: Bar, pieces: Sequence[_Piece], ids: str, say: Say) -> Markup:
+    whole = sum(piece.count for piece in pieces)
+    name = clean(bar.name.text)
+    words = [
+        say("pictures.bar_part", state=say(f"pictures.bar_{kind}"), count=f"{count:,}")
+        for kind, count in pieces
+    ]
+    at, drawn = 0, []
+    for kind, count in pieces:
+        drawn.append(_piece(kind, count, at, whole, ids, say))
+        at += count
+    if not drawn:
+        drawn.append(Markup('<rect class="bar-none" width="100%" height="{}"/>').format(_HEIGHT))
+    return Markup(
+        '<svg class="bar-drawn" width="100%" height="{height}" role="img" focusable="false"'
+        ' aria-labelledby="{ids}-title {ids}-desc"><title id="{ids}-title">{title}</title>'
+        '<desc id="{ids}-desc">{desc}</desc>{patterns}{drawn}</svg>'
+    ).format(
+        height=_HEIGHT,
+        ids=ids,
+        title=say("pictures.bar_title", name=name, count=f"{bar.counts.total:,}"),
+        desc=" ".join(words) or say("pictures.bar_nothing"),
+        patterns=_PATTERNS.format(ids=ids),
+        drawn=Markup("").join(drawn),
+    )
+
+
+def _piece(kind: str, count: int, at: int, whole: int, ids: str, say: Say) -> Markup:
+    x, width = percent(at, whole), percent(count, whole)
+    box = Markup('<rect class="bar-box" x="{}" width="{}" height="{}"/>').format(x, width, _HEIGHT)
+    if kind in _PATTERNED:
+        box += Markup('<rect x="{}" width="{}" height="{}" fill="url(#{}-{})"/>').format(
+            x, width, _HEIGHT, ids, kind
+        )
+    words = f"{say(f'pictures.letter_{kind}')} {count:,}"
+    middle = percent(at + count / 2, whole)
+    return Markup('<g class="bar-{}">{}{}</g>').format(
+        kind, box, text(words, x=middle, y=16, share=count / whole, kind="pic-number")
+    )
