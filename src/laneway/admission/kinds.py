@@ -18,6 +18,7 @@ from laneway.admission.capv.sets import S
 from laneway.admission.json_patch import PatchOperation
 from laneway.admission.judging import AnyKind, Change, Kind, Kinds, Mutate, read_request
 from laneway.admission.request import Operation, Request
+from laneway.admission.requesting import noting
 from laneway.admission.review import Question
 from laneway.admission.rules import (
     claims,
@@ -131,9 +132,15 @@ def _plain(raw: msgspec.Raw | None) -> Json:
         raise DecodeError(f"VirtualMachine: {error}") from None
 
 
-def _own(cls: type[T], rules: Rules[T], mutate: _Mutate[T] | None = None) -> Kind[T]:
-    mutation = None if mutate is None else _typed(cls, mutate)
-    return Kind(served(cls).kind, cls, rules, mutation)
+def _own(cls: type[T], rules: Rules[T]) -> Kind[T]:
+    return Kind(served(cls).kind, cls, rules)
+
+
+def _desired(cls: type[T], rules: Rules[T], mutate: _Mutate[T] | None = None) -> Kind[T]:
+    """A kind of ours from whose spec writes to hardware follow."""
+    return Kind(
+        served(cls).kind, cls, rules, noting(None if mutate is None else _typed(cls, mutate))
+    )
 
 
 def _foreign(cls: type[T], rules: Rules[T], mutate: Mutate | None = None) -> Kind[T]:
@@ -162,15 +169,15 @@ def _set(
 
 
 _OWN = (
-    _own(MigConfiguration, migs.RULES),
+    _desired(MigConfiguration, migs.RULES),
     _own(PCIDevice, pci_devices.RULES),
-    _own(PCIDeviceClaim, claims.RULES, claims.mutate),
-    _own(SRIOVGPUDevice, gpus.RULES),
-    _own(SRIOVNetworkDevice, network.RULES),
+    _desired(PCIDeviceClaim, claims.RULES, claims.mutate),
+    _desired(SRIOVGPUDevice, gpus.RULES),
+    _desired(SRIOVNetworkDevice, network.RULES),
     _own(USBDevice, usb_devices.RULES),
-    _own(USBDeviceClaim, usb_claims.RULES, usb_claims.mutate),
-    _own(VGPUDevice, vgpus.RULES),
-    _own(VGPULayout, layouts.RULES),
+    _desired(USBDeviceClaim, usb_claims.RULES, usb_claims.mutate),
+    _desired(VGPUDevice, vgpus.RULES),
+    _desired(VGPULayout, layouts.RULES),
 )
 _FOREIGN: Kinds = {
     ("", "nodes"): Kind("Node", CoreNode, nodes.RULES, foreign=True),

@@ -24,6 +24,7 @@ from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure
 from laneway.cli.suggest import did_you_mean
 from laneway.core import names
+from laneway.core.hardware_change import REASON
 from laneway.core.pci import PciAddress, pci_address
 from laneway.kube.client import Client
 from laneway.kube.errors import KubeError, NotFoundError
@@ -193,12 +194,16 @@ def _only(
 async def events_of(
     client: Client, kind: str, name: str, namespace: str = "", *, unreadable: list[str]
 ) -> list[Json]:
-    """Events about the object. None where they may not be read: they are no more than context."""
+    """Events about the object. None where they may not be read: they are no more than context.
+
+    The single steps on hardware are left out: other events say in short what came of them.
+    """
     selector = {"fieldSelector": f"involvedObject.kind={kind},involvedObject.name={name}"}
     path = f"/api/v1/namespaces/{namespace}/events" if namespace else "/api/v1/events"
     try:
         answer = msgspec.json.decode(await client.raw(path, selector))
-        return [event for event in answer["items"] if isinstance(event, dict)]
+        found = [event for event in answer["items"] if isinstance(event, dict)]
+        return [event for event in found if event.get("reason") != REASON]
     except (KubeError, msgspec.DecodeError, LookupError, TypeError):
         unreadable.append("events")
         return []

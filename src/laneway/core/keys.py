@@ -39,6 +39,13 @@ write with it follows the hardware and no user's request. Not of Harvester."""
 ANNOTATION_REQUESTERS = "devices.harvesterhci.io/laneway-requesters"
 """On what requests devices, from a VirtualMachine to a pod: the users who request them, as JSON.
 Only the webhook writes it. Not of Harvester."""
+ANNOTATION_REQUESTED_BY = "devices.harvesterhci.io/laneway-requested-by"
+"""On what leads to writes to hardware: the user who changed its desired state last, and when, as
+JSON. Only the webhook writes it, and Laneway's agent where a layout or a moved card is the cause.
+Not of Harvester."""
+ANNOTATION_HARDWARE_CHANGE = "devices.harvesterhci.io/laneway-hardware-change"
+"""On an Event with reason `HardwareChanged`: what a plan did to hardware step by step, and for
+which user, as JSON. Not of Harvester."""
 
 FINALIZER_PCI_CLAIM = "wrangler.cattle.io/PCIDeviceClaimOnRemove"
 """On a PCIDeviceClaim until its device is released."""

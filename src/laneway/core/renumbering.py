@@ -51,6 +51,8 @@ class DesiredState(msgspec.Struct, frozen=True):
     """Every field, but not those that say where it is."""
     status: dict[str, object] = {}
     """What is remembered along with it; all else in a status speaks of another place."""
+    note: str | None = None
+    """Who requested it, as its annotation says (`core.requested`)."""
 
 
 class Gone(msgspec.Struct, frozen=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from laneway.host.holders import Workloads, no_workloads
+from laneway.host.plans.audit import Listener, unheard
 from laneway.host.plans.state import StateFolder
 from laneway.host.port import Executor, Host
 
@@ -16,3 +17,5 @@ class Hardware(NamedTuple):
     executor: Executor
     state: StateFolder
     workloads: Workloads = no_workloads
+    ended: Listener = unheard
+    """What hears of each plan that has ended."""

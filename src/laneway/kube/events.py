@@ -12,7 +12,7 @@ import asyncio
 import logging
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -42,9 +42,69 @@ class Event(msgspec.Struct, frozen=True):
 EVENTS = Resource("", "v1", "events", True, Event)
 
 
+class NewEvent(NamedTuple):
+    """An event that is to be made."""
+
+    about: ObjectRef
+    reason: str
+    """One CamelCase word."""
+    message: str
+    time: str
+    warning: bool
+    suffix: str
+    """What sets its name apart from those of others about the same object."""
+    annotations: Mapping[str, str] = {}
+
+    @property
+    def namespace(self) -> str:
+        """Events about objects that have no namespace are in this one."""
+        return self.about.namespace or "default"
+
+
+class Reporter(NamedTuple):
+    """The component that reports events, and where it runs."""
+
+    component: str
+    host: str = ""
+
+    def body(self, event: NewEvent) -> dict[str, Any]:
+        """An event as the API server takes it."""
+        about = event.about
+        involved = {
+            "apiVersion": about.api_version,
+            "kind": about.kind,
+            "namespace": about.namespace,
+            "name": about.name,
+            "uid": about.uid,
+            "resourceVersion": about.resource_version,
+        }
+        stem = about.name[:200].rstrip("-.")
+        metadata: dict[str, Any] = {
+            "name": f"{stem}.{event.suffix}",
+            "namespace": event.namespace,
+        }
+        if event.annotations:
+            metadata["annotations"] = dict(event.annotations)
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": metadata,
+            "involvedObject": {key: value for key, value in involved.items() if value},
+            "type": "Warning" if event.warning else "Normal",
+            "reason": event.reason,
+            "message": event.message,
+            "count": 1,
+            "firstTimestamp": event.time,
+            "lastTimestamp": event.time,
+            "source": self._asdict(),
+            "reportingComponent": self.component,
+            "reportingInstance": self.host,
+        }
+
+
 class _Occurrence(NamedTuple):
     about: ObjectRef
-    type: str
+    warning: bool
     reason: str
     message: str
     time: datetime
@@ -80,8 +140,7 @@ class EventRecorder:
         self.dropped = 0
         """Events that were not written: over the limit, over the buffer, or refused."""
         self._client = client
-        self._component = component
-        self._host = host
+        self._reporter = Reporter(component, host)
         self._clock = clock
         self._buffer: asyncio.Queue[_Occurrence] = asyncio.Queue(BUFFER)
         self._written: OrderedDict[tuple[str, ...], _Written] = OrderedDict()
@@ -93,9 +152,10 @@ class EventRecorder:
         if not self._allow(about._replace(resource_version=""), now):
             self.dropped += 1
             return
-        kind = "Warning" if warning else "Normal"
         try:
-            self._buffer.put_nowait(_Occurrence(about, kind, reason, message[:MESSAGE_LIMIT], now))
+            self._buffer.put_nowait(
+                _Occurrence(about, warning, reason, message[:MESSAGE_LIMIT], now)
+            )
         except asyncio.QueueFull:
             self.dropped += 1
 
@@ -131,7 +191,7 @@ class EventRecorder:
 
     async def _write(self, it: _Occurrence) -> None:
         about = it.about
-        same = (*about._replace(resource_version=""), it.type, it.reason, it.message)
+        same = (*about._replace(resource_version=""), str(it.warning), it.reason, it.message)
         namespace = about.namespace or "default"
         written = self._written.pop(same, None)
         if written is not None:
@@ -143,36 +203,18 @@ class EventRecorder:
             else:
                 _remember(self._written, same, _Written(written.name, written.count + 1))
                 return
-        body = self._body(it, namespace)
+        body = self._reporter.body(
+            NewEvent(
+                about,
+                it.reason,
+                it.message,
+                timestamp(it.time),
+                warning=it.warning,
+                suffix=uuid.uuid4().hex[:16],
+            )
+        )
         await self._client.create(EVENTS, body, namespace)
         _remember(self._written, same, _Written(body["metadata"]["name"], 1))
-
-    def _body(self, it: _Occurrence, namespace: str) -> dict[str, Any]:
-        about = it.about
-        involved = {
-            "apiVersion": about.api_version,
-            "kind": about.kind,
-            "namespace": about.namespace,
-            "name": about.name,
-            "uid": about.uid,
-            "resourceVersion": about.resource_version,
-        }
-        stem = about.name[:200].rstrip("-.")
-        return {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": f"{stem}.{uuid.uuid4().hex[:16]}", "namespace": namespace},
-            "involvedObject": {key: value for key, value in involved.items() if value},
-            "type": it.type,
-            "reason": it.reason,
-            "message": it.message,
-            "count": 1,
-            "firstTimestamp": timestamp(it.time),
-            "lastTimestamp": timestamp(it.time),
-            "source": {"component": self._component, "host": self._host},
-            "reportingComponent": self._component,
-            "reportingInstance": self._host,
-        }
 
 
 def _remember(known: OrderedDict[Any, Any], key: Any, value: Any) -> None:

@@ -16,6 +16,7 @@ from laneway.controllers.device_plugin.controller import DevicePluginController
 from laneway.controllers.dra import Slices
 from laneway.controllers.driver_label import DriverLabel
 from laneway.controllers.gpu_locks import GpuLocks
+from laneway.controllers.hardware_changes import HardwareChanges
 from laneway.controllers.layouts.owners import Owners
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
 from laneway.controllers.observing.observer import Observer
@@ -67,7 +68,10 @@ class Agent:
         self.restored = asyncio.Event()
         caches = self.caches = NodeCaches(client, node, has_kubelet=bool(kubelet))
         metrics = self._metrics = AgentMetrics(families, node, desired_vgpus=caches.desired_vgpus)
-        hardware = self.hardware = hardware._replace(workloads=caches.workload)
+        self.changes = HardwareChanges(client, COMPONENT, node)
+        hardware = self.hardware = hardware._replace(
+            workloads=caches.workload, ended=self.changes.tell
+        )
         locks = GpuLocks()
         self.observer = Observer(hardware, locks, metrics)
         self.silent = SilentChanges(hardware.host, self.observer, locks)
@@ -135,6 +139,7 @@ class Agent:
             for informer in self.caches.waited_for:
                 tasks.create_task(informer.run())
             tasks.create_task(self.recorder.run())
+            tasks.create_task(self.changes.run())
             for informer in self.caches.waited_for:
                 await informer.synced.wait()
             tasks.create_task(self.observer.run())

@@ -22,6 +22,7 @@ from laneway.core.passthrough.iommu_group import group_members
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import Refusal
+from laneway.core.requested import Cause
 from laneway.host.plans.execute import StepError, execute
 from laneway.host.plans.files import StateError
 from laneway.host.plans.state import BusyError
@@ -125,7 +126,13 @@ class OrphanKeeper:
                 decision = await self._decide(device)
                 refusals: tuple[Refusal, ...] = refusals_of(decision)
                 if isinstance(decision, Plan):
-                    await execute(self._context.hardware, decision, actor=ACTOR, reason=_WHY)
+                    await execute(
+                        self._context.hardware,
+                        decision,
+                        actor=ACTOR,
+                        reason=_WHY,
+                        cause=self._cause(device),
+                    )
                     log.info("%s: released: no claim requests it any more", device)
                     await self._context.observer.rescan()
             except StepError as error:
@@ -133,6 +140,12 @@ class OrphanKeeper:
             for refusal in refusals:
                 self._tell(str(device), refusal.words)
             return not refusals
+
+    def _cause(self, device: PciAddress | str) -> Cause:
+        """The object of the device; of a USB port it is not known which device was in it."""
+        if isinstance(device, str):
+            return Cause()
+        return Cause("PCIDevice", names.pci_object_name(self.node, device))
 
     async def _decide(self, device: PciAddress | str) -> Decision:
         hardware = self._context.hardware

@@ -1,7 +1,8 @@
 """The objects below a layout: those of one GPU, its GPU instances and its functions.
 
 Their controllers carry them out. A layout only changes what they request, each by a merge patch
-that holds only if the object has not changed since it was decided about. Admission judges it
+that holds only if the object has not changed since it was decided about, and notes who requested
+the layout. Admission judges it
 like the desired state of a person: a VM that does not run may name a device that would go, which
 the node does not show.
 """
@@ -13,14 +14,15 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice
+from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice, VGPULayout
 from laneway.controllers.acting import ACTOR, Context
 from laneway.controllers.devices import layout as projection
 from laneway.controllers.devices.vgpu import parent_name
 from laneway.controllers.written import Written
+from laneway.core import keys
 from laneway.core.layout.objects import Objects
 from laneway.core.layout.stages import Stage
-from laneway.core.raw import JsonObject
+from laneway.core.raw import Json, JsonObject
 from laneway.core.refusals import UpdateRejected
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError, InvalidError
@@ -98,38 +100,44 @@ class LowerObjects:
         return desired_states
 
     async def write(
-        self, patches: Patches, *, back_for: str = "", dry_run: bool = False
+        self, patches: Patches, layout: VGPULayout, *, is_back: bool = False, dry_run: bool = False
     ) -> UpdateRejected | None:
-        """Write the desired states one after the other; why one was refused.
+        """Write the desired states of a layout one after the other; why one was refused.
 
-        `back_for`: the layout whose desired states are put back, if so. `dry_run`: only ask whether
-        they would be refused.
+        `is_back`: whether they are put back. `dry_run`: only ask whether they would be refused.
         """
         for one, spec in patches:
             try:
-                await self._desired(one, spec, back_for, dry_run=dry_run)
+                patched = await self._desired(one, spec, layout, dry_run=dry_run)
             except (ForbiddenError, InvalidError) as error:
                 kind = served(type(one)).kind
                 return UpdateRejected(
                     f"{kind} {one.metadata.name}", _RELAYED.sub("", error.message)
                 )
+            if is_back and not dry_run:
+                self._say_reverted(patched, layout)
         return None
 
     async def _desired(
-        self, stored: Lower, spec: JsonObject, back_for: str, *, dry_run: bool
-    ) -> None:
+        self, stored: Lower, spec: JsonObject, layout: VGPULayout, *, dry_run: bool
+    ) -> Lower:
         resource = served(type(stored))
-        version = {"resourceVersion": stored.metadata.resource_version}
-        body = {"metadata": version, "spec": spec}
+        metadata: dict[str, Json] = {"resourceVersion": stored.metadata.resource_version}
+        key = keys.ANNOTATION_REQUESTED_BY
+        note = layout.metadata.annotations.get(key)
+        if note != stored.metadata.annotations.get(key):
+            metadata["annotations"] = {key: note}
+        body = {"metadata": metadata, "spec": spec}
         name = stored.metadata.name
         patched = await self._client.patch(resource, name, body, dry_run=dry_run)
-        if dry_run:
-            return
-        self._written[type(stored)].note(patched.metadata)
-        self._context.metrics.wrote("patch", resource.kind)
-        if back_for:
-            text = (
-                f"Reverted by {ACTOR}, because VGPULayout {back_for} configures it. To change it, "
-                "change that layout, or delete the layout, which changes no vGPU."
-            )
-            self._context.recorder.record(resource.ref(patched), "Reverted", text)
+        if not dry_run:
+            self._written[type(stored)].note(patched.metadata)
+            self._context.metrics.wrote("patch", resource.kind)
+        return patched
+
+    def _say_reverted(self, patched: Lower, layout: VGPULayout) -> None:
+        text = (
+            f"Reverted by {ACTOR}, because VGPULayout {layout.metadata.name} configures it. To "
+            "change it, change that layout, or delete the layout, which changes no vGPU."
+        )
+        self._context.recorder.record(served(type(patched)).ref(patched), "Reverted", text)

@@ -149,10 +149,10 @@ class StageWriter:
         patches = self._lower.patches(case.stored, stage, ids)
         if not projection.is_accepted(layout, case.known):
             # Nothing is written of a layout of which a part is refused.
-            if refusal := await self._lower.write(patches, dry_run=True):
+            if refusal := await self._lower.write(patches, layout, dry_run=True):
                 return Looked(projection.refused(case.blank, (refusal,), layout), retry)
             await self._status.tell(layout, key.gpu, entry)
-        refusal = await self._lower.write(patches, back_for=key.layout if back else "")
+        refusal = await self._lower.write(patches, layout, is_back=back)
         if refusal is None:
             return Looked(entry, None)
         blank = accepted_entry(case.blank, layout)

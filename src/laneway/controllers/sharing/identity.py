@@ -16,7 +16,7 @@ import msgspec
 from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice, find_condition
 from laneway.controllers.devices import mig
 from laneway.controllers.devices.vgpu import last
-from laneway.core import names
+from laneway.core import keys, names
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.reasons.former import renamed
@@ -112,18 +112,20 @@ class CardIdentity:
             address, gpu = self._own_address(stored), gpu_of(stored)
             if address is None or gpu is None:
                 continue
+            note = stored.metadata.annotations.get(keys.ANNOTATION_REQUESTED_BY)
+            spec = _spec(stored)
             match stored:
                 case SRIOVGPUDevice():
                     card: dict[str, object] = {"gpuUUID": _meant(stored)}
-                    found.append(DesiredState("SRIOVGPUDevice", gpu, address, _spec(stored), card))
+                    found.append(DesiredState("SRIOVGPUDevice", gpu, address, spec, card, note))
                 case VGPUDevice() if stored.spec.enabled or stored.spec.vgpu_type_name:
                     profile, placement = last(stored)
                     ran: dict[str, object] = {}
                     if profile:
                         ran = {"lastTypeName": profile, "lastPlacement": placement}
-                    found.append(DesiredState("VGPUDevice", gpu, address, _spec(stored), ran))
+                    found.append(DesiredState("VGPUDevice", gpu, address, spec, ran, note))
                 case MigConfiguration() if mig.is_desired_state(stored):
-                    found.append(DesiredState("MigConfiguration", gpu, address, _spec(stored)))
+                    found.append(DesiredState("MigConfiguration", gpu, address, spec, {}, note))
         return found
 
     # ----------------------------------------------------------------------------------- look-ups

@@ -169,7 +169,11 @@ class Renumberer:
             body = {
                 "apiVersion": resource.api_version,
                 "kind": desired.kind,
-                "metadata": {"name": name, "labels": self._labels(desired)},
+                "metadata": {
+                    "name": name,
+                    "labels": self._labels(desired),
+                    "annotations": _noted(desired) if desired.note else {},
+                },
                 "spec": spec,
             }
             try:
@@ -181,8 +185,8 @@ class Renumberer:
         if _plain(stored.spec) != _plain(msgspec.convert(spec, type(stored.spec))):
             # So that admission does not take what has happened to the card for a user's desired
             # state.
-            version = {keys.ANNOTATION_MOVED: stored.metadata.resource_version}
-            body = {"metadata": {"annotations": version}, "spec": spec}
+            moved_from = {keys.ANNOTATION_MOVED: stored.metadata.resource_version}
+            body = {"metadata": {"annotations": {**moved_from, **_noted(desired)}}, "spec": spec}
             stored = await self._client.patch(resource, name, body)
         status = dict.fromkeys(_plain(stored.status)) | desired.status
         if {field: value for field, value in status.items() if value} != _plain(stored.status):
@@ -260,6 +264,11 @@ class Renumberer:
 
 def _is_going(stored: KubeObject) -> bool:
     return bool(stored.metadata.deletion_timestamp)
+
+
+def _noted(desired: DesiredState) -> dict[str, str | None]:
+    """Who requested what a card brings along."""
+    return {keys.ANNOTATION_REQUESTED_BY: desired.note}
 
 
 def _concerned(moves: tuple[Move, ...]) -> frozenset[PciAddress]:

@@ -50,6 +50,16 @@ REASONS = (
         remedy="Nothing.",
     ),
     ReasonText(
+        "HardwareChanged",
+        _EVENTS,
+        on="every kind with a desired state",
+        meaning=(
+            "Laneway wrote to the hardware for this object, or tried to. The message has the steps "
+            "and the user who requested it. A warning: a step failed."
+        ),
+        remedy="Nothing. Of a warning, see `Ready`.",
+    ),
+    ReasonText(
         "Done",
         _EVENTS,
         on="VGPULayout",

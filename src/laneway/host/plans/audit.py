@@ -1,20 +1,24 @@
-"""The audit record: every write to hardware, who had it made and why, before, after, outcome.
+"""The audit record: every write to hardware, for whom it was made and why, before, after, outcome.
 
 It is only ever added to, a line of JSON a step, and is never rotated, so that what happened to
 a device is known years later. Lines of steps are not waited for on their way to the disk one
-by one, but all are there when the line that closes their plan is.
+by one, but all are there when the line that closes their plan is. What a plan came to is also kept
+in memory until it ends, for those who tell it elsewhere.
 """
 
 from __future__ import annotations
 
 import datetime
-from typing import Literal
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from laneway.core.plan import Step, subject
+from laneway.core.requested import Cause
 from laneway.core.words import describe
 from laneway.host.plans import files
+from laneway.host.plans.journal import Written
 
 Outcome = Literal[
     "planned", "done", "found done", "failed", "undone", "left over", "finished", "closed"
@@ -29,6 +33,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     actor: str
     reason: str
     outcome: Outcome
+    object: str = ""
+    """Whose desired state led to it."""
     device: str = ""
     words: str = ""
     step: Step | None = None
@@ -37,14 +43,74 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str = ""
 
 
+class Ended(NamedTuple):
+    """A plan that has ended, with what became of its steps."""
+
+    plan: str
+    actor: str
+    reason: str
+    cause: Cause
+    steps: tuple[Entry, ...]
+    outcome: Outcome
+    error: str
+    recovered: bool
+    """Whether another process had begun it."""
+
+
+Listener = Callable[[Ended], None]
+"""Called for each plan that has ended. It neither waits nor raises."""
+
+
+def unheard(_ended: Ended) -> None:
+    """Without effect."""
+
+
 class Audit:
     """The record as one plan writes it."""
 
-    def __init__(self, path: str, *, plan: str, actor: str, reason: str) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        plan: str,
+        actor: str,
+        reason: str,
+        cause: Cause = Cause(),  # noqa: B008 - immutable
+    ) -> None:
         self._path = path
         self._plan = plan
         self._actor = actor
         self._reason = reason
+        self._cause = cause
+        self._steps: list[Entry] = []
+        self._recovered = False
+
+    def take_over(self, written: Written) -> None:
+        """Go on from where another process was killed, which has written its lines already."""
+        self._recovered = True
+        plan = written.intent.plan
+        for index in sorted(written.done):
+            step = written.steps.get(index, plan.steps[index])
+            self._steps.append(self._of("found done" if index in written.found else "done", step))
+        if written.undo is not None:
+            failed = plan.steps[written.undo.index]
+            self._steps.append(self._of("failed", failed, error=written.undo.error))
+        undone = [self._of("undone", plan.steps[index]) for index in written.undone]
+        left_over = [self._of("left over", plan.steps[index]) for index in written.left_over]
+        self._steps += [*undone, *left_over]
+
+    def ended(self, outcome: Outcome, error: str = "") -> Ended:
+        """The plan as it has ended."""
+        return Ended(
+            self._plan,
+            self._actor,
+            self._reason,
+            self._cause,
+            tuple(self._steps),
+            outcome,
+            error,
+            self._recovered,
+        )
 
     def plan(self, outcome: Outcome, words: str = "", error: str = "") -> None:
         """A line about the plan as a whole, on the disk when this returns. Raises OSError."""
@@ -54,25 +120,24 @@ class Audit:
         self, outcome: Outcome, step: Step, *, before: str = "", after: str = "", error: str = ""
     ) -> None:
         """A line about one step. Raises OSError."""
-        entry = self._entry(
-            outcome,
-            device=subject(step),
-            words=describe(step),
-            step=step,
-            before=before,
-            after=after,
-            error=error,
-        )
+        entry = self._of(outcome, step, before=before, after=after, error=error)
+        self._steps.append(entry)
         self._add(entry, sync=False)
+
+    def _of(self, outcome: Outcome, step: Step, **details: str) -> Entry:
+        return self._entry(
+            outcome, device=subject(step), words=describe(step), step=step, **details
+        )
 
     def _entry(self, outcome: Outcome, **details: object) -> Entry:
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         return Entry(
             time=now,
             plan=self._plan,
-            actor=self._actor,
+            actor=self._cause.on_behalf(self._actor),
             reason=self._reason,
             outcome=outcome,
+            object=self._cause.object,
             **details,  # type: ignore[arg-type]  # fields of Entry
         )
 

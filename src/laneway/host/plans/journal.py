@@ -21,6 +21,7 @@ from typing import assert_never
 import msgspec
 
 from laneway.core.plan import Plan, Step
+from laneway.core.requested import Cause
 from laneway.host.plans import files
 from laneway.host.plans.files import StateError
 
@@ -32,6 +33,7 @@ class Intent(msgspec.Struct, frozen=True, tag="plan", tag_field="is"):
     actor: str
     reason: str
     plan: Plan
+    cause: Cause = Cause()
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin", tag_field="is"):

@@ -80,7 +80,14 @@ async def _recover(
         journal.discard()
         return None
     intent = written.intent
-    audit = Audit(hardware.state.audit, plan=journal.id, actor=intent.actor, reason=intent.reason)
+    audit = Audit(
+        hardware.state.audit,
+        plan=journal.id,
+        actor=intent.actor,
+        reason=intent.reason,
+        cause=intent.cause,
+    )
+    audit.take_over(written)
 
     def ended(
         outcome: Literal["finished", "undone", "left"], refusal: Refusal | None = None
@@ -89,8 +96,10 @@ async def _recover(
         return Recovery(intent.plan, intent.actor, intent.reason, outcome, refusal)
 
     if intent.boot != hardware.state.boot:
-        audit.plan("closed", error="the node was booted since, and what the plan did is gone")
+        gone = "the node was booted since, and what the plan did is gone"
+        audit.plan("closed", error=gone)
         journal.end()
+        hardware.ended(audit.ended("closed", gone))
         return ended("left")
     run = Run(hardware, intent.plan, journal, audit, progress=progress, limits=limits)
     run.take_over(written)

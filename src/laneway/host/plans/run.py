@@ -264,6 +264,7 @@ class Run:
             log.error("the plan cannot be closed: %s", problem)  # noqa: TRY400 - its text is all
             if self._behind:  # To recover it would do again what has been undone.
                 self._drop()
+        self._hardware.ended(self._audit.ended(outcome, error))
 
     def _drop(self) -> None:
         try:
