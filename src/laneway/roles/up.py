@@ -45,6 +45,8 @@ from laneway.roles.hosts import NodeHost, simulated, this_machine
 from laneway.roles.install import install_crds, install_namespace
 from laneway.roles.manager import NAMESPACE, Manager
 from laneway.roles.simulated import simulated_cluster
+from laneway.roles.ui import ACCOUNT as UI
+from laneway.roles.ui import Ui, UiError
 from laneway.roles.webhook import AGENT, MANAGER
 from laneway.sim.dump import DumpError
 from laneway.sim.persistence import HostLogError
@@ -79,6 +81,8 @@ class Options:
     """Whether agents say in ResourceSlices what they advertise."""
     vsphere: bool = False
     """Whether machines of Cluster API on vSphere are made."""
+    ui_port: int = 0
+    """The port of the web interface; 0 leaves it to the kernel."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,8 @@ class Running:
     """A VGPUDevice and a profile that could be configured on it now."""
     vsphere: bool = False
     """Machines of Cluster API on vSphere are made."""
+    ui: str = ""
+    """An address of the web interface that signs in as the administrator, once."""
 
 
 Report = Callable[[str], None]
@@ -109,6 +115,7 @@ FAILURES = (
     PkiError,
     RuntimeStateError,
     StoreError,
+    UiError,
 )
 """What can be wrong with a machine or an argument, each with a text for a person."""
 
@@ -156,6 +163,7 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
                     _agents(
                         staff, config, hosts, families, webhook.waiting_for, options=options
                     ) as metrics,
+                    _ui(staff, config, options.ui_port) as ui,
                 ):
                     ready(
                         Running(
@@ -166,6 +174,7 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
                             forgotten=sorted(known.keys() - working),
                             example=await _example(client, nodes),
                             vsphere=options.vsphere,
+                            ui=ui,
                         )
                     )
                     await asyncio.Event().wait()
@@ -186,7 +195,9 @@ class Staff:
     """Everything here that is no person: a user of the API server each, with all rights."""
 
     def __init__(self) -> None:
-        names = {name: service_account_name(NAMESPACE, name) for name in (AGENT, MANAGER, ACCOUNT)}
+        names = {
+            name: service_account_name(NAMESPACE, name) for name in (AGENT, MANAGER, ACCOUNT, UI)
+        }
         names[KUBERNETES] = SYSTEM.name
         names[KUBEVIRT] = service_account_name(kubevirt.NAMESPACE, makers.ACCOUNT)
         self._tokens = {name: secrets.token_urlsafe(_TOKEN_BYTES) for name in names}
@@ -249,6 +260,18 @@ async def _agents(
         for agent in agents:
             await agent.ready.wait()
         yield f"http://{LOOPBACK}:{port}/metrics"
+
+
+@contextlib.asynccontextmanager
+async def _ui(staff: Staff, config: ClusterConfig, port: int) -> AsyncIterator[str]:
+    """The web interface; gives an address that signs in as the administrator, once."""
+    async with Client(staff.config(config, UI)) as client:
+        ui = Ui(client, config, host=LOOPBACK, port=port)
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(ui.run(), name="ui")
+            await ui.ready.wait()
+            yield f"http://{LOOPBACK}:{ui.port}{ui.once(config.user.token)}"
+            task.cancel()
 
 
 @contextlib.asynccontextmanager

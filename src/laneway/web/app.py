@@ -28,7 +28,8 @@ from laneway.web.visit import Site, User, Visit
 
 log = logging.getLogger(__name__)
 
-FORM_BYTES = 256 * 1024
+STATIC = "/static/{hash}/{name}"
+"""The resource of the static files, which need no session."""
 NOTE = "laneway-note"
 """The cookie of what the next page says was done."""
 
@@ -63,6 +64,9 @@ class Users(Protocol):
 class Web:
     """Answers the requests of signed-in users."""
 
+    form_bytes = 256 * 1024
+    """So large may be what a form sends."""
+
     def __init__(self, site: Site, users: Users, routes: Routes) -> None:
         self._site = site
         self._users = users
@@ -73,7 +77,7 @@ class Web:
     def add_to(self, app: web.Application) -> None:
         """Serve pages, actions, the stream and static files."""
         app.on_response_prepare.append(_secure)
-        app.router.add_get("/static/{hash}/{name:.+}", static_file)
+        app.router.add_get("/static/{hash}/{name:.+}", static_file)  # canonical: STATIC
         app.router.add_get("/stream", self.stream)
         app.router.add_get("/{path:.*}", self.page)
         app.router.add_post("/{path:.*}", self.action)

@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from laneway.api import (
-    Condition,
+    CoreNode,
     DeviceNode,
     MigConfiguration,
-    ObjectMeta,
     PCIDevice,
     PCIDeviceClaim,
     SRIOVGPUDevice,
@@ -30,6 +29,7 @@ from laneway.api import (
     VGPULayout,
     decode,
 )
+from laneway.api.nodes import CoreNodeStatus
 from laneway.controllers.ledger.objects import PODS, Pod
 from laneway.core import keys
 from laneway.kube.client import Client
@@ -48,12 +48,6 @@ PARENT = "parent"
 """The index of virtual functions and vGPUs by `NODE/ADDRESS` of their card."""
 
 
-class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Whether pods may be scheduled there."""
-
-    unschedulable: bool = False
-
-
 class NodeInfo(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """What a node runs."""
 
@@ -62,19 +56,16 @@ class NodeInfo(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fal
     kubelet_version: str = ""
 
 
-class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
+class NodeStatus(CoreNodeStatus, frozen=True, kw_only=True, rename="camel", gc=False):
     """What the kubelet says about a node."""
 
-    conditions: tuple[Condition, ...] = ()
     node_info: NodeInfo = NodeInfo()
     allocatable: Mapping[str, str] = {}
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A node of the cluster."""
+class Node(CoreNode, frozen=True, kw_only=True, rename="camel", gc=False):
+    """A node of the cluster, with what it runs."""
 
-    metadata: ObjectMeta = ObjectMeta()
-    spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
 

@@ -64,6 +64,13 @@ Example: this host and a simulated server with an NVIDIA A2.
     help="The port of the API server on 127.0.0.1; 0 for any free port.",
 )
 @click.option(
+    "--ui-port",
+    type=click.IntRange(0, 65535),
+    default=7480,
+    show_default=True,
+    help="The port of the web interface on 127.0.0.1; 0 for any free port.",
+)
+@click.option(
     "--dra",
     is_flag=True,
     help="Also publish devices in ResourceSlices: kubectl get resourceslices.",
@@ -81,6 +88,7 @@ def up(
     simulate: tuple[str, ...],
     no_local: bool,
     port: int,
+    ui_port: int,
     dra: bool,
     vsphere: bool,
     log_level: str,
@@ -98,7 +106,15 @@ def up(
     from laneway.cli.processes.up import run_everything
 
     configure(log_level, log_format or "text")  # a person reads it, also through a pipe
-    run_everything(data_dir, simulate, local=not no_local, port=port, dra=dra, vsphere=vsphere)
+    run_everything(
+        data_dir,
+        simulate,
+        local=not no_local,
+        port=port,
+        dra=dra,
+        vsphere=vsphere,
+        ui_port=ui_port,
+    )
 
 
 @click.command(

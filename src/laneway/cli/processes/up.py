@@ -33,6 +33,7 @@ def run_everything(
     port: int,
     dra: bool,
     vsphere: bool,
+    ui_port: int,
 ) -> None:
     """Run until a signal ends it. Raises Failure."""
     specs = tuple(map(_spec, simulate))
@@ -42,7 +43,9 @@ def run_everything(
         if error.name != "kapilite":
             raise
         raise Failure(_WITHOUT_KAPILITE) from error
-    options = role.Options(data_dir, specs, local=local, port=port, dra=dra, vsphere=vsphere)
+    options = role.Options(
+        data_dir, specs, local=local, port=port, dra=dra, vsphere=vsphere, ui_port=ui_port
+    )
     try:
         asyncio.run(run_until_signal(role.up(options, say, _say_ready)))
     except role.FAILURES as error:
@@ -66,6 +69,7 @@ def _say_ready(running: Running) -> None:
     if running.forgotten:
         names = ", ".join(running.forgotten)
         lines += ["", f"Known from an earlier run, without a host in this one: {names}"]
+    lines += ["", "Web interface; this address signs you in, once:", "", f"  {running.ui}"]
     lines += ["", "In another terminal:", ""]
     lines.append(f"  export KUBECONFIG={shlex.quote(running.kubeconfig)}")
     kubectl = shlex.quote(_kubectl())

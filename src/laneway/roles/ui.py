@@ -1,0 +1,114 @@
+"""The web interface: one process that serves it to any number of users.
+
+It reads what it shows with rights of its own, and writes with those of the user who is signed in.
+It is ready once it listens and every cache has been filled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import ssl
+
+from aiohttp import web
+
+from kubebasics.serving.listening import listening
+from laneway.controllers.ledger.source import LedgerSource
+from laneway.kube.client import Client
+from laneway.kube.cluster import ClusterConfig
+from laneway.roles.health import place
+from laneway.web.app import STATIC, Web
+from laneway.web.caches import Caches
+from laneway.web.page import Routes
+from laneway.web.pages import ACTIONS, PAGES
+from laneway.web.rendering import Rendering, Texts
+from laneway.web.server_state import ServerState
+from laneway.web.session.guard import SignedIn
+from laneway.web.session.sign_in import Settings, SignIn
+from laneway.web.visit import Site
+
+log = logging.getLogger(__name__)
+
+ACCOUNT = "laneway-ui"
+"""The service account that it reads as."""
+FINISH_SECONDS = 2.0
+"""Streams never end by themselves, and a page is drawn in less."""
+
+
+class UiError(Exception):
+    """The address cannot be listened on."""
+
+
+class Ui:
+    """One web interface. Run `run` in a task."""
+
+    def __init__(
+        self,
+        client: Client,
+        config: ClusterConfig,
+        *,
+        host: str,
+        port: int,
+        settings: Settings | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """`config`: how users reach the API server, each with a token of their own.
+
+        `port` 0 leaves it to the kernel; an empty host means all addresses, IPv4 and IPv6.
+        Raises ConfigError for an identity provider that is of no use.
+        """
+        self.ready = asyncio.Event()
+        """Set once nothing is waited for any more."""
+        self.port = port
+        """The one that it listens on, once it does."""
+        self._host, self._tls = host, tls
+        self._caches = Caches.of(client)
+        self._server = ServerState(client)
+        self._ledger = LedgerSource(self._caches)
+        rendering = Rendering(Texts())
+        site = Site(self._caches, self._ledger, rendering, self._server)
+        self._sign_in = SignIn(config, rendering.page, settings, public=frozenset({STATIC}))
+        self._web = Web(site, SignedIn(), Routes(PAGES, ACTIONS))
+        self._listening = asyncio.Event()
+
+    def waiting_for(self) -> list[str]:
+        """What is not there yet: names of caches, and `listener`."""
+        missing = self._caches.waiting_for()
+        return missing if self._listening.is_set() else [*missing, "listener"]
+
+    def once(self, token: str) -> str:
+        """The path of an address that signs in with a token, once."""
+        return self._sign_in.once(token)
+
+    async def run(self) -> None:
+        """Serve until cancelled. Raises UiError when the address is taken."""
+        app = web.Application(client_max_size=self._web.form_bytes)
+        self._sign_in.install(app)
+        self._web.add_to(app)
+        async with asyncio.TaskGroup() as tasks:
+            for informer in self._caches.all.values():
+                tasks.create_task(informer.run())
+            tasks.create_task(self._ledger.run())
+            tasks.create_task(self._server.run())
+            try:
+                async with listening(
+                    app,
+                    self._host,
+                    self.port,
+                    tls=self._tls,
+                    finish_seconds=FINISH_SECONDS,
+                    cancels=True,
+                ) as self.port:
+                    self._listening.set()
+                    for informer in self._caches.all.values():
+                        await informer.answered.wait()
+                    self.ready.set()
+                    log.info("the web interface answers on %s", place(self._host, self.port))
+                    await asyncio.Event().wait()
+            except OSError as error:
+                words = os.strerror(error.errno) if error.errno else str(error)
+                raise UiError(
+                    f"cannot serve the web interface on {place(self._host, self.port)}: {words}; "
+                    "choose another address"
+                ) from error
