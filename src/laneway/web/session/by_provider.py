@@ -10,7 +10,7 @@ from aiohttp import web
 from laneway.web.session.cookies import OIDC, Cookies
 from laneway.web.session.destination import HOME, destination
 from laneway.web.session.entrance import Entrance
-from laneway.web.session.guard import Guard
+from laneway.web.session.guard import Guard, see_other
 from laneway.web.session.identity import Problem, Refused
 from laneway.web.session.oidc import Pending, Provider, ProviderError
 
@@ -46,7 +46,7 @@ class ByProvider:
         text = msgspec.json.encode(pending).decode()
         # The browser comes back from another site, where `Strict` would keep the cookie from us.
         self._cookies.write(request, OIDC, text, same_site="Lax", seconds=PENDING_SECONDS)
-        raise web.HTTPSeeOther(address)
+        return see_other(address)
 
     async def callback(self, request: web.Request) -> web.Response:
         """Begin a session for the user whom the provider sent back."""

@@ -65,15 +65,14 @@ class Cookies:
         """Add what was written; a signal handler of `on_response_prepare`."""
         written = request.get(_WRITTEN)
         for kind, cookie in (written or {}).items():
-            removed = cookie.content is None
-            response.set_cookie(
-                self._name(request, kind),
-                "" if cookie.content is None else self._keyring.seal(kind, cookie.content),
-                max_age=0 if removed else cookie.seconds,
-                path="/",
-                httponly=True,
-                secure=True,
-                samesite=cookie.same_site,
+            sealed = self._keyring.seal(kind, cookie.content) if cookie.content else ""
+            seconds = cookie.seconds if cookie.content else 0
+            attributes = f"Path=/; HttpOnly; Secure; SameSite={cookie.same_site}"
+            if seconds is not None:
+                attributes += f"; Max-Age={seconds}"
+            # aiohttp has made headers of its own cookies by now.
+            response.headers.add(
+                "Set-Cookie", f"{self._name(request, kind)}={sealed}; {attributes}"
             )
         if written:
             response.headers["Cache-Control"] = "no-store"

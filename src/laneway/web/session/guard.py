@@ -60,7 +60,7 @@ class Guard:
     async def guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """The middleware."""
         if _is_foreign_link(request) and not request.path.startswith(f"{SIGN_IN}/"):
-            return self.onward(request.path_qs)
+            return self.onward(destination(request.raw_path))
         session = self._session(request)
         resource = request.match_info.route.resource
         is_public = resource is not None and resource.canonical in self._public
@@ -119,7 +119,7 @@ class Guard:
     def _without(self, request: web.Request, why: str) -> web.StreamResponse:
         """The answer to a request that needs a session and has none."""
         if request.path == SIGN_OUT:
-            raise web.HTTPSeeOther(SIGN_IN)
+            return see_other(SIGN_IN)
         is_read = request.method in {"GET", "HEAD"}
         sign_in = _sign_in(request, why) if is_read else SIGN_IN
         if _is_stream(request):
@@ -129,7 +129,7 @@ class Guard:
                 return web.Response(status=401, headers={**NO_SESSION, "HX-Redirect": sign_in})
             return self._notice(request, why, 401)
         if is_read and request.path != STATE:
-            raise web.HTTPSeeOther(sign_in)
+            return see_other(sign_in)
         return self._notice(request, why, 401)
 
     def _refused(self, request: web.Request) -> web.Response:
@@ -164,8 +164,13 @@ class SignedIn:
         return not request[SESSION].ended.is_set()
 
 
+def see_other(address: str) -> web.Response:
+    """Leads to an address, exactly as it is written."""
+    return web.Response(status=303, headers={"Location": address})
+
+
 def _sign_in(request: web.Request, why: str) -> str:
-    fields = {"next": destination(request.path_qs)}
+    fields = {"next": destination(request.raw_path)}
     if why != "session_over":
         fields["notice"] = why
     return f"{SIGN_IN}?{urlencode(fields)}"

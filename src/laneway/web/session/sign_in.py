@@ -21,7 +21,15 @@ from laneway.web.session.cookies import SESSION_ID, Cookies
 from laneway.web.session.csrf import CsrfTokens
 from laneway.web.session.destination import DONE, HOME, destination
 from laneway.web.session.entrance import Entrance
-from laneway.web.session.guard import SESSION, SIGN_IN, SIGN_OUT, STATE, Guard, Render
+from laneway.web.session.guard import (
+    SESSION,
+    SIGN_IN,
+    SIGN_OUT,
+    STATE,
+    Guard,
+    Render,
+    see_other,
+)
 from laneway.web.session.identity import Problem, Refused, pasted
 from laneway.web.session.live import Limits, Sessions
 from laneway.web.session.oidc import OidcSettings, Provider
@@ -117,7 +125,7 @@ class SignIn:
     async def _form(self, request: web.Request) -> web.Response:
         next_ = destination(request.query.get("next", HOME))
         if SESSION in request:
-            raise web.HTTPSeeOther(next_)
+            return see_other(next_)
         notice = request.query.get("notice", "")
         return self._entrance.form(request, next_, notice=notice if notice in NOTICES else "")
 
@@ -130,7 +138,7 @@ class SignIn:
             await self._entrance.enter(request, self._guard.browser(request), token)
         except Refused as refused:
             return self._entrance.again(request, next_, refused.problem)
-        raise web.HTTPSeeOther(next_)
+        return see_other(next_)
 
     async def _by_code(self, request: web.Request) -> web.Response:
         try:
@@ -153,7 +161,7 @@ class SignIn:
         self._cookies.remove(request, SESSION_ID)
         self._guard.new_browser(request)
         log.info("%r signed out", session.name)
-        raise web.HTTPSeeOther(f"{SIGN_IN}?notice=signed_out")
+        return see_other(f"{SIGN_IN}?notice=signed_out")
 
     async def _done(self, _request: web.Request) -> web.Response:
         text = self._render("signed-in.html", {})
