@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -20,13 +21,14 @@ import msgspec
 
 from laneway.api import ObjectMeta
 from laneway.kube.client import Client
-from laneway.kube.errors import KubeError
+from laneway.kube.errors import KubeError, UnauthorizedError, is_outage
 from laneway.kube.resource import Resource
 
 FRESH_SECONDS = 30.0
 SERVED_SECONDS = 300.0
 """How long an answer is believed that cannot be asked for again."""
 RETRY_SECONDS = 5.0
+WAIT_SECONDS = 3.0
 _A_SECOND = 10
 """Questions of a session, on average."""
 _AT_ONCE = 10
@@ -92,7 +94,7 @@ class Access:
     def known(self, asked: Question) -> bool | None:
         """The same; None while it is not known."""
         answer = self._answers.get(asked)
-        age = self._clock() - answer.at if answer else SERVED_SECONDS
+        age = self._clock() - answer.at if answer else math.inf
         if age >= self._fresh_seconds() and self._clock() >= self._quiet_until:
             self._ask(asked)
         return answer.allowed if answer and age < self._served_seconds() else None
@@ -104,10 +106,10 @@ class Access:
         return frozenset(one for one in known if self.may(asked._replace(namespace=one)))
 
     async def load(self, asked: Iterable[Question]) -> None:
-        """Wait until these questions are answered, or cannot be."""
-        waited = [self._ask(one) for one in dict.fromkeys(asked) if self.known(one) is None]
-        if waited:
-            await asyncio.wait(waited)
+        """Wait until these questions are answered, or cannot be; a page does not wait for long."""
+        missing = [one for one in dict.fromkeys(asked) if self.known(one) is None]
+        if missing and self._clock() >= self._quiet_until:
+            await asyncio.wait([self._ask(one) for one in missing], timeout=WAIT_SECONDS)
 
     async def load_namespaces(self, asked: Question, known: Iterable[str]) -> frozenset[str]:
         """The same as `namespaces` once all answers are there; one does where it is a yes."""
@@ -159,7 +161,8 @@ class Access:
             found = await self._client.create(REVIEWS, body)
         except KubeError as error:
             self.failure = error
-            self._quiet_until = self._clock() + RETRY_SECONDS
+            if is_outage(error) or isinstance(error, UnauthorizedError):
+                self._quiet_until = self._clock() + RETRY_SECONDS
             raise
         self.failure = None
         return found.status.allowed
