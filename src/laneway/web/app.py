@@ -16,10 +16,10 @@ from urllib.parse import quote, unquote
 
 from aiohttp import web
 
-from laneway.kube.errors import ApiError, ForbiddenError, KubeError
+from laneway.kube.errors import ApiError, KubeError
 from laneway.web.access import Question
 from laneway.web.navigation import navigation
-from laneway.web.page import Again, Done, NotFound, Page, Routes
+from laneway.web.page import Again, Done, NotFound, Page, Report, Routes
 from laneway.web.place import Place, parse
 from laneway.web.rendering import static_files
 from laneway.web.stream.hub import Hub, TooManyError, in_time
@@ -114,7 +114,7 @@ class Web:
         except NotFound:
             return await self._problem(request, 404, "not_found")
         except KubeError as error:
-            outcome = Again({"": [_words(error)]})
+            outcome = Again({"": [words_of(error)]})
         if isinstance(outcome, Done):
             response = web.Response(status=303, headers={"Location": outcome.url})
             if outcome.message:
@@ -122,6 +122,9 @@ class Web:
                     NOTE, quote(outcome.message[:600]), max_age=60, httponly=True, samesite="Strict"
                 )
             return response
+        if isinstance(outcome, Report):
+            context = {**self._layout(visit), "title": outcome.title, "report": outcome}
+            return _html(self._site.rendering.page("report.html", context), 200)
         visit.problems = outcome.problems
         return await self._answer(request, page, visit, status=422)
 
@@ -239,10 +242,9 @@ async def _form(request: web.Request) -> Mapping[str, Sequence[str]]:
     return {key: [str(value) for value in sent.getall(key)] for key in sent}
 
 
-def _words(error: KubeError) -> str:
-    if isinstance(error, ForbiddenError | ApiError):
-        return error.message or str(error)
-    return str(error)
+def words_of(error: KubeError) -> str:
+    """What the API server said, in its own words."""
+    return error.message if isinstance(error, ApiError) and error.message else str(error)
 
 
 def _note(request: web.Request) -> str:

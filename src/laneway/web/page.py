@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import unquote
 
 from laneway.web.access import Question
 
 if TYPE_CHECKING:
     from laneway.web.visit import Visit
+
+Outcome = Literal["done", "unchanged", "refused", "unknown"]
 
 Context = Mapping[str, Any]
 """The values of a template."""
@@ -68,11 +70,30 @@ class Again(NamedTuple):
     problems: Mapping[str, Sequence[str]]
 
 
+class Item(NamedTuple):
+    """What became of one of several changes."""
+
+    title: str
+    url: str
+    outcome: Outcome
+    words: str = ""
+    """What was done, or why not."""
+
+
+class Report(NamedTuple):
+    """Several changes were made or refused, each for itself; the user sees what became of each."""
+
+    title: str
+    items: Sequence[Item]
+    url: str
+    """Where the user goes on."""
+
+
 class Action(NamedTuple):
     """What a form does that is sent to the address of a page."""
 
     pattern: str
-    act: Callable[[Visit], Awaitable[Done | Again]]
+    act: Callable[[Visit], Awaitable[Done | Again | Report]]
     """What was sent is in `visit.form`."""
 
 

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 import msgspec
 
-_MOST = 100
+_MOST = 400
 """Fields of a query that are read."""
 
 

@@ -1,9 +1,21 @@
-"""The pages of the interface: a module for each entry of the menu."""
+"""The pages of the interface: a module for each entry of the menu, and one for any object."""
 
 from laneway.web.page import Action, Page
-from laneway.web.pages import vgpus
+from laneway.web.pages import (
+    activity,
+    gpus,
+    mig,
+    networks,
+    nodes,
+    objects,
+    overview,
+    pci,
+    usb,
+    vgpus,
+    vms,
+)
 
-_MODULES = (vgpus,)
+_MODULES = (overview, gpus, vgpus, mig, pci, networks, usb, vms, nodes, activity, objects)
 
 PAGES: tuple[Page, ...] = tuple(page for module in _MODULES for page in module.PAGES)
 ACTIONS: tuple[Action, ...] = tuple(action for module in _MODULES for action in module.ACTIONS)

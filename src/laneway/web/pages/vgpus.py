@@ -11,7 +11,7 @@ from laneway.kube.resource import served
 from laneway.views.order import natural
 from laneway.web.access import question
 from laneway.web.caches import NODE, Change
-from laneway.web.page import Context, Page
+from laneway.web.page import Action, Context, Page
 from laneway.web.tables.table import Column, Filter, Option, Table, concerns
 from laneway.web.visit import Visit
 
@@ -99,4 +99,4 @@ PAGES = (
         needs=(LIST,),
     ),
 )
-ACTIONS = ()
+ACTIONS: tuple[Action, ...] = ()
