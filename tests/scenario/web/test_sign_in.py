@@ -189,8 +189,8 @@ async def test_a_token_that_the_server_no_longer_accepts_ends_the_session(
     authenticator = place.server._authenticator
     assert authenticator is not None
     authenticator._users.clear()
-    reply = await browser.get("/vms?team=1")
-    assert reply.headers["Location"] == "/sign-in?next=%2Fvms%3Fteam%3D1&notice=session_refused"
+    reply = await browser.get("/vms?ask=1")
+    assert reply.headers["Location"] == "/sign-in?next=%2Fvms%3Fask%3D1&notice=session_refused"
     assert len(sign_in.sessions) == 0
 
 

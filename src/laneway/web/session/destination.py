@@ -8,7 +8,7 @@ from urllib.parse import unquote
 HOME = "/"
 _LONGEST = 2048
 _ADDRESS = re.compile(r"/[A-Za-z0-9\-._~!$&'()*+,;=:@/%]*(\?[A-Za-z0-9\-._~!$&'()*+,;=:@/?%]*)?")
-_HIDDEN = re.compile(r"//|\\|[\x00-\x20\x7f]")
+_HIDDEN = re.compile(r"//|\\|[\x00-\x1f\x7f]")
 """What makes a browser, or a proxy that decodes, see another site or another header."""
 _OURS = ("/sign-in", "/sign-out", "/session")
 
