@@ -61,6 +61,8 @@ class Guard:
         """The middleware."""
         if _is_foreign_link(request) and not request.path.startswith(f"{SIGN_IN}/"):
             return self.onward(destination(request.raw_path))
+        if request.method in WRITES and not is_from_us(request.headers):
+            return self._refused(request)
         session = self._session(request)
         resource = request.match_info.route.resource
         is_public = resource is not None and resource.canonical in self._public
@@ -68,7 +70,7 @@ class Guard:
             return self._without(request, "session_over")
         if request.method in WRITES:
             user = "" if is_public or session is None else session.name
-            if not await self._is_ours(request, user):
+            if not await self._has_token(request, user):
                 return self._refused(request)
         try:
             return await handler(request)
@@ -102,14 +104,14 @@ class Guard:
             self._cookies.write(request, BROWSER, browser)
         return found.session
 
-    async def _is_ours(self, request: web.Request, user: str) -> bool:
+    async def _has_token(self, request: web.Request, user: str) -> bool:
         browser = self._cookies.read(request, BROWSER)
-        if not browser or not is_from_us(request.headers):
-            return False
         given: object = request.headers.get(HEADER)
         if given is None and request.content_type in _FORMS:
             given = (await request.post()).get(FIELD)
-        return isinstance(given, str) and self._csrf.is_right(given, browser, user)
+        return (
+            bool(browser) and isinstance(given, str) and self._csrf.is_right(given, browser, user)
+        )
 
     def onward(self, address: str) -> web.Response:
         """A page that leads to an address, so that the browser comes there from this site."""
