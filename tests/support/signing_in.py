@@ -6,7 +6,7 @@ import contextlib
 import functools
 import re
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import aiohttp
 from aiohttp import web
@@ -47,6 +47,18 @@ class Browser:
         self._lax: set[str] = set()
         """Names of cookies that go along from links on other sites too."""
         self.http = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        await self.http.close()
+
+    def cookie(self, kind: str) -> str:
+        """The sealed content of a cookie of ours; empty if there is none."""
+        port = URL(self.url).port
+        names = (f"{prefix}laneway-{kind}-{port}" for prefix in ("__Host-", ""))
+        return next((self.cookies[name] for name in names if name in self.cookies), "")
 
     async def get(self, path: str, **headers: str) -> Reply:
         return await self._ask("GET", path, None, headers)

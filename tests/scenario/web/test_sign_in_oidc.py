@@ -52,7 +52,7 @@ async def world(tmp_path: Path, free_port: Callable[[], int]) -> AsyncIterator[W
 
         def opened() -> Browser:
             browser = Browser(url)
-            stack.push_async_callback(browser.http.close)
+            stack.push_async_exit(browser)
             return browser
 
         yield World(found, place, sign_in, clock, opened)
@@ -77,7 +77,7 @@ async def test_a_user_comes_back_from_the_provider_to_the_page(world: World) -> 
     reply = await through(browser, "/gpus")
     assert reply.status == 200
     assert 'content="0; url=/gpus"' in reply.text
-    assert "laneway-oidc" not in browser.cookies
+    assert not browser.cookie("oidc")
     assert "carol@example.com" in (await browser.get("/gpus")).text
 
 
@@ -118,7 +118,7 @@ async def test_a_sign_in_of_another_browser_is_refused(world: World) -> None:
     assert "began in another browser" in refused.text
     await returning(victim)
     assert (await victim.follow(path)).status == 403
-    assert "laneway-session" not in victim.cookies
+    assert not victim.cookie("session")
 
 
 async def test_the_way_back_works_once(world: World) -> None:

@@ -2,8 +2,9 @@
 
 They are `Secure` also where `laneway up` serves them on this machine without TLS: browsers take
 loopback for secure. Where the browser came by HTTPS their names say that only this host can have
-set them (`__Host-`). What a handler writes is sent with whatever answer comes of the request, also
-with the beginning of a stream.
+set them (`__Host-`). Names have the port, because browsers keep one set of cookies for all ports
+of a host, such as those of `kubectl port-forward`. What a handler writes is sent with whatever
+answer comes of the request, also with the beginning of a stream.
 """
 
 from __future__ import annotations
@@ -85,4 +86,6 @@ class Cookies:
 
     def _name(self, request: web.Request, kind: str) -> str:
         prefix = "__Host-" if is_https(request, self._proxies) else ""
-        return f"{prefix}laneway-{kind}"
+        port = request.host.rpartition(":")[2]
+        suffix = f"-{port}" if port.isascii() and port.isdigit() else ""
+        return f"{prefix}laneway-{kind}{suffix}"
