@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from laneway.kube.errors import ForbiddenError, NotFoundError
-from laneway.views.answers import Answer
+
+if TYPE_CHECKING:  # slow to import
+    from laneway.views.answers import Answer
 
 _DENIED = "denied the request:"
 """As API servers introduce what an admission webhook says."""

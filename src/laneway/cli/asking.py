@@ -10,7 +10,7 @@ import click
 from laneway.changes import trial
 from laneway.changes.errors import TooLateError
 from laneway.changes.trial import Trial
-from laneway.cli import gpu_changes, interrupts, progress
+from laneway.cli import connection, gpu_changes, interrupts, progress
 from laneway.cli.errors import Failure, one_line
 from laneway.kube.client import Client
 from laneway.views.gpus import Gpu
@@ -46,12 +46,20 @@ async def agreed(
         raise
     except TooLateError as error:
         advice = "" if dry_run else ". To store the change without an answer, add --when-possible"
-        late = progress.failure(error).message
+        late = connection.unmade(error).message
         raise Failure(f"nothing was changed: {late}{advice}") from None
     if not found.refusals:
         return found
     [refusal] = found.refusals
-    reasons = progress.told(refusal, advise=found.passing and not dry_run)
+    reasons = told(refusal, advise=found.passing and not dry_run)
     if fits and (now := room(found.fits)):
         reasons.insert(1, f"Room now: {now}.")
     raise gpu_changes.refused(reasons, dry_run=dry_run)
+
+
+def told(refusal: str, *, advise: bool) -> list[str]:
+    """A refusal, and how to ask a command for the change all the same."""
+    if not advise:
+        return [refusal]
+    advice = "To store it and have it applied once it is possible, add --when-possible."
+    return [refusal, advice]

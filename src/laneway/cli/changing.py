@@ -9,8 +9,10 @@ from __future__ import annotations
 import click
 
 from laneway.changes.errors import ChangeError
+from laneway.changes.trial import passing, refusal_words
 from laneway.changes.writing import Change, Outcome, Waiting
 from laneway.cli import target
+from laneway.cli.asking import told
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.progress import Printer
 from laneway.kube.client import Client
@@ -18,9 +20,16 @@ from laneway.views.answers import Answer
 from laneway.views.gpus import Gpu
 
 
-def printer(change: Change, *, when_possible: bool) -> Printer:
-    """Prints what goes on with a change."""
-    return Printer(advise=change.changes and not when_possible)
+class ChangePrinter(Printer):
+    """Prints also why the agent refuses a change."""
+
+    def __init__(self, change: Change, *, when_possible: bool) -> None:
+        super().__init__()
+        self._advise = change.changes and not when_possible
+
+    def refused(self, answer: Answer) -> None:
+        for words in told(refusal_words(answer), advise=self._advise and passing(answer)):
+            click.echo(one_line(words), err=True)
 
 
 def waiting(client: Client, gpu: Gpu, seconds: int, *, when_possible: bool) -> Waiting:

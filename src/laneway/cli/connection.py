@@ -14,10 +14,17 @@ from typing import Any, TypeVar
 
 import click
 
-from laneway.changes.errors import ChangeError, NotInstalledError, denial
-from laneway.cli import interrupts, progress
+from laneway.changes.errors import (
+    ChangeError,
+    NotInstalledError,
+    OvertakenError,
+    TooLateError,
+    UnfinishedError,
+    denial,
+)
+from laneway.cli import interrupts
 from laneway.cli.cluster_options import ClusterChoice
-from laneway.cli.errors import Failure, one_line
+from laneway.cli.errors import Failure, Unfinished, one_line
 from laneway.cli.namespaces import checked_namespace
 from laneway.kube import config
 from laneway.kube.client import Client
@@ -31,6 +38,8 @@ from laneway.kube.errors import (
 )
 
 R = TypeVar("R")
+
+_LONGER = "see --timeout"
 
 
 def ask(
@@ -65,7 +74,7 @@ async def _conversation(
     except KubeError as error:
         raise failure(error) from error
     except ChangeError as error:
-        raise progress.failure(error) from error
+        raise unmade(error) from error
 
 
 class _Warnings(logging.Handler):
@@ -117,6 +126,21 @@ def _failure(error: KubeError, nothing: str) -> Failure:
                 f"{error}. Check that the API server runs, and that --kubeconfig, --context or "
                 "KUBECONFIG names the right one"
             )
+        case _:
+            return Failure(str(error))
+
+
+def unmade(error: ChangeError) -> Failure:
+    """What went wrong with a change, with the options of a command that help."""
+    match error:
+        case TooLateError():
+            return Failure(error.hinting(_LONGER))
+        case UnfinishedError(why=TooLateError() as late, further=further):
+            return Unfinished(f"{late.hinting(_LONGER)}. {further}")
+        case UnfinishedError():
+            return Unfinished(str(error))
+        case OvertakenError():
+            return Failure(f"{error}; run the command again")
         case _:
             return Failure(str(error))
 

@@ -93,7 +93,7 @@ async def _stored(client: Client, meant: Gpu, asked: _Asked) -> Answer | None:
         meant,
         asked.desired,
         waiting=changing.waiting(client, meant, seconds, when_possible=asked.when_possible),
-        listener=changing.printer(change, when_possible=asked.when_possible),
+        listener=changing.ChangePrinter(change, when_possible=asked.when_possible),
     )
     return changing.ended(change, outcome)
 

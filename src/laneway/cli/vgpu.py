@@ -121,7 +121,7 @@ async def _stored(
         desired,
         own,
         waiting=changing.waiting(client, gpu, seconds, when_possible=asked.when_possible),
-        listener=changing.printer(change, when_possible=asked.when_possible),
+        listener=changing.ChangePrinter(change, when_possible=asked.when_possible),
     )
     return changing.ended(change, outcome)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from laneway.core.vgpu.occupancy import Occupancy
+if TYPE_CHECKING:  # slow to import
+    from laneway.core.vgpu.occupancy import Occupancy
 
 
 class Fact(msgspec.Struct, frozen=True):

@@ -36,7 +36,7 @@ from laneway.changes.errors import RefusedError
 from laneway.changes.gpus import Desired, against, differences
 from laneway.changes.trial import passing, refusal_words
 from laneway.changes.vgpus import known, own_layout
-from laneway.cli import asking, fleet, gpus, progress, table
+from laneway.cli import asking, fleet, gpus, table
 from laneway.controllers.devices.layout import NOT_LATER
 from laneway.views.answers import Answer, answer_of
 from laneway.views.gpus import Gpu, Node, NodeStatus, assemble
@@ -262,11 +262,11 @@ def test_enabled_vgpus_stand_against_what_would_take_them_away() -> None:
 def test_a_command_does_not_advise_about_a_layout_that_it_leaves_as_it_was() -> None:
     answer = Answer("refused", "UpdateRejected", f"VM default/vm has it. {NOT_LATER}")
     assert passing(answer)
-    assert progress.told(refusal_words(answer), advise=True) == [
+    assert asking.told(refusal_words(answer), advise=True) == [
         "UpdateRejected: VM default/vm has it.",
         "To store it and have it applied once it is possible, add --when-possible.",
     ]
-    assert progress.told(refusal_words(answer), advise=False) == [
+    assert asking.told(refusal_words(answer), advise=False) == [
         "UpdateRejected: VM default/vm has it."
     ]
 
