@@ -86,12 +86,13 @@ async def get(client: Client, device: Device) -> Any:
 
 
 async def refusal(client: Client, device: Device, *, release: bool = False) -> str:
-    """Why the rules refuse the claim, or its release, by a dry run; empty where they do not."""
+    """Why the rules refuse the claim, or its release, by a dry run; empty where they do not.
+
+    Raises KubeError for every other reason why it cannot be written.
+    """
+    write = delete if release else create
     try:
-        if release:
-            await delete(client, device, dry_run=True)
-        else:
-            await create(client, device, dry_run=True)
+        await write(client, device, dry_run=True)
     except ForbiddenError as error:
         if words := denial(error):
             return words

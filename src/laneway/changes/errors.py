@@ -93,4 +93,4 @@ def installed(kind: str) -> Iterator[None]:
 def denial(error: ForbiddenError) -> str:
     """What an admission webhook says; empty where the user's rights are the reason."""
     _, denied, words = error.message.partition(_DENIED)
-    return words.strip().rstrip(".") if denied else ""
+    return words.strip() if denied else ""

@@ -115,7 +115,7 @@ def _failure(error: KubeError, nothing: str) -> Failure:
                 "choose another kubeconfig or context"
             )
         case ForbiddenError() if words := denial(error):
-            return Failure(f"refused{nothing}. {words}")
+            return Failure(f"refused{nothing}. {words.rstrip('.')}")
         case ForbiddenError():
             return Failure(
                 f"the API server does not allow you to do this: {error}. Ask an administrator "

@@ -19,6 +19,7 @@ from laneway.api import (
     kind_of,
 )
 from laneway.changes.trial import layout as dry_run_layout
+from laneway.cli.progress import Printer
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.resource import served
@@ -109,7 +110,7 @@ async def test_a_dry_run_whose_layout_another_client_deletes_ends_without_a_warn
     cluster: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     spec = {"gpuSelector": {"names": [GPU]}, "mode": "Passthrough"}
-    async with dry_run_layout(cluster.client, spec) as made:
+    async with dry_run_layout(cluster.client, spec, Printer()) as made:
         await cluster.client.delete(served(VGPULayout), made.metadata.name)
     assert capsys.readouterr().err == ""
 
