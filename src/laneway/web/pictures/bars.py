@@ -18,6 +18,7 @@ from laneway.web.pictures.legend import named
 from laneway.web.pictures.marks import clean, percent, text
 
 _HEIGHT = 24
+_NARROWEST = 0.015
 
 
 class Bar(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +32,16 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Piece(NamedTuple):
     kind: str
-    count: int
+    number: int
+
+
+class _Drawn(NamedTuple):
+    """A piece with its beginning and width, as shares of the whole."""
+
+    kind: str
+    number: int
+    at: float
+    share: float
 
 
 _PATTERNS = Markup(
@@ -47,7 +57,7 @@ _PATTERNED = ("reserved", "wanted", "unhealthy")
 
 def capacity_bar(bar: Bar, *, ids: str, say: Say) -> Markup:
     """The name, the bar, and the numbers that are not zero. `ids` begins every id in it."""
-    pieces = [piece for piece in _pieces(bar) if piece.count > 0]
+    pieces = [piece for piece in _pieces(bar) if piece.number > 0]
     numbers = [
         Markup('<li><b aria-hidden="true">{}</b> {} <b>{:,}</b></li>').format(
             say(f"pictures.letter_{kind}"), say(f"pictures.bar_{kind}"), count
@@ -85,14 +95,15 @@ def capacity_table(bars: Iterable[Bar], *, caption: str, say: Say) -> Markup:
     )
     rows = Markup("").join(_row(bar) for bar in bars)
     return Markup(
-        '<table class="pf-v6-c-table pf-m-compact bar-table"><caption class="visually-hidden">{}'
-        '</caption><thead class="pf-v6-c-table__thead"><tr class="pf-v6-c-table__tr">{}</tr>'
-        '</thead><tbody class="pf-v6-c-table__tbody">{}</tbody></table>'
-    ).format(caption, heads, rows)
+        '<div class="bar-scroll" role="region" tabindex="0" aria-label="{0}">'
+        '<table class="pf-v6-c-table pf-m-compact bar-table"><caption class="visually-hidden">{0}'
+        '</caption><thead class="pf-v6-c-table__thead"><tr class="pf-v6-c-table__tr">{1}</tr>'
+        '</thead><tbody class="pf-v6-c-table__tbody">{2}</tbody></table></div>'
+    ).format(clean(caption), heads, rows)
 
 
 def _row(bar: Bar) -> Markup:
-    numbers = (bar.counts.total, *(piece.count for piece in _pieces(bar)))
+    numbers = (bar.counts.total, *(piece.number for piece in _pieces(bar)))
     cells = Markup("").join(
         Markup('<td class="pf-v6-c-table__td">{:,}</td>').format(number) for number in numbers
     )
@@ -114,16 +125,15 @@ def _pieces(bar: Bar) -> tuple[_Piece, ...]:
 
 
 def _drawn(bar: Bar, pieces: Sequence[_Piece], ids: str, say: Say) -> Markup:
-    whole = sum(piece.count for piece in pieces)
     name = clean(bar.name.text)
     words = [
         say("pictures.bar_part", state=say(f"pictures.bar_{kind}"), count=f"{count:,}")
         for kind, count in pieces
     ]
-    at, drawn = 0, []
-    for kind, count in pieces:
-        drawn.append(_piece(kind, count, at, whole, ids, say))
-        at += count
+    at, drawn = 0.0, []
+    for (kind, count), share in zip(pieces, _shares(pieces), strict=True):
+        drawn.append(_piece(_Drawn(kind, count, at, share), ids, say))
+        at += share
     if not drawn:
         drawn.append(Markup('<rect class="bar-none" width="100%" height="{}"/>').format(_HEIGHT))
     return Markup(
@@ -140,15 +150,22 @@ def _drawn(bar: Bar, pieces: Sequence[_Piece], ids: str, say: Say) -> Markup:
     )
 
 
-def _piece(kind: str, count: int, at: int, whole: int, ids: str, say: Say) -> Markup:
-    x, width = percent(at, whole), percent(count, whole)
+def _shares(pieces: Sequence[_Piece]) -> list[float]:
+    """Of the width: as the counts are, but enough of each to be seen."""
+    whole = sum(count for _, count in pieces)
+    wide = [max(_NARROWEST, count / whole) for _, count in pieces]
+    return [share / sum(wide) for share in wide]
+
+
+def _piece(one: _Drawn, ids: str, say: Say) -> Markup:
+    x, width = percent(one.at, 1), percent(one.share, 1)
     box = Markup('<rect class="bar-box" x="{}" width="{}" height="{}"/>').format(x, width, _HEIGHT)
-    if kind in _PATTERNED:
+    if one.kind in _PATTERNED:
         box += Markup('<rect x="{}" width="{}" height="{}" fill="url(#{}-{})"/>').format(
-            x, width, _HEIGHT, ids, kind
+            x, width, _HEIGHT, ids, one.kind
         )
-    words = f"{say(f'pictures.letter_{kind}')} {count:,}"
-    middle = percent(at + count / 2, whole)
+    words = f"{say(f'pictures.letter_{one.kind}')} {one.number:,}"
+    middle = percent(one.at + one.share / 2, 1)
     return Markup('<g class="bar-{}">{}{}</g>').format(
-        kind, box, text(words, x=middle, y=16, share=count / whole, kind="pic-number")
+        one.kind, box, text(words, x=middle, y=16, share=one.share, kind="pic-number")
     )

@@ -165,10 +165,11 @@ def _pairs(
     waiting: defaultdict[tuple[str, Hashable], list[Part]] = defaultdict(list)
     for part in new:
         waiting[key(part)].append(part)
-    found = []
-    for part in list(old):
-        if key(part)[1] is not None and waiting[key(part)]:
-            found.append((part, waiting[key(part)].pop(0)))
+    found = [
+        (part, waiting[key(part)].pop(0))
+        for part in old
+        if key(part)[1] is not None and waiting[key(part)]
+    ]
     gone = {id(part) for pair in found for part in pair}
     for parts in (old, new):
         parts[:] = [part for part in parts if id(part) not in gone]

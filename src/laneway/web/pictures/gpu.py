@@ -30,7 +30,7 @@ _BOX = 64
 _AXIS = 20
 _COMPUTE = 44
 _SEVERAL = 2
-_BADGE = {Change.NEW: "+", Change.REMOVED: "−", Change.MOVED: "→"}
+_BADGE = {Change.NEW: "+", Change.REMOVED: "\N{MINUS SIGN}", Change.MOVED: "→"}
 _NAMED_FROM = {f"pic-from-{width}" for width in (16, 20, 24, 30, 36, 44, 54)}
 """Where names fit into a picture as wide as most screens show it."""
 
@@ -81,8 +81,11 @@ def memory(drawing: GpuDrawing, *, ids: str, say: Say) -> Markup:
     top = (_BRACKETS if runs else 0) + _BADGES
     height = top + _BOX + _AXIS + (_COMPUTE if drawing.compute else 0)
     drawn = [
-        *(_bracket(run, drawing.mib) for run in runs),
-        *(_part(part, number, drawing, ids, top, say) for part, number in _numbered(drawing)),
+        *(_bracket(run, drawing.mib, say) for run in runs),
+        *(
+            _part(part, number, drawing.mib, ids=ids, top=top, say=say)
+            for part, number in _numbered(drawing)
+        ),
         *_axis(drawing.mib, top + _BOX),
     ]
     if drawing.compute:
@@ -140,8 +143,8 @@ def _numbered(drawing: GpuDrawing) -> Iterable[tuple[Part, int]]:
     return zip(drawing.parts, numbers(drawing.parts), strict=True)
 
 
-def _part(part: Part, number: int, drawing: GpuDrawing, ids: str, top: int, say: Say) -> Markup:
-    whole, share = drawing.mib, part.mib / drawing.mib
+def _part(part: Part, number: int, whole: int, *, ids: str, top: int, say: Say) -> Markup:
+    share = part.mib / whole
     middle = percent(part.start + part.mib / 2, whole)
     drawn = [_box(part, whole, top)]
     if not part.name or (part.state.is_broken and not part.is_instance):
@@ -232,11 +235,17 @@ def _is_narrow(run: _Run, whole: int) -> bool:
     return len(run.parts) >= _SEVERAL and fits not in _NAMED_FROM
 
 
-def _bracket(run: _Run, whole: int) -> Markup:
+def _bracket(run: _Run, whole: int, say: Say) -> Markup:
     """A line over parts that are alike, with their number and name."""
     start = run.parts[0].start
     end = run.parts[-1].start + run.parts[-1].mib
-    words = f"{run.first}–{run.last}: {len(run.parts)} × {clean(run.parts[0].name)}"
+    words = say(
+        "pictures.bracket",
+        first=run.first,
+        last=run.last,
+        count=len(run.parts),
+        name=clean(run.parts[0].name),
+    )
     share = (end - start) / whole
     middle = percent(start + (end - start) / 2, whole)
     return Markup('<line class="pic-line" x1="{0}" x2="{1}" y1="20" y2="20"/>{2}').format(

@@ -13,7 +13,7 @@ from enum import StrEnum
 import msgspec
 from markupsafe import Markup
 
-from laneway.api import PCIDevice, PCIDeviceClaim
+from laneway.api import PCIDevice, PCIDeviceClaim, find_condition
 from laneway.controllers.devices.holder import holder
 from laneway.web.pictures.drawing import Named, Say
 from laneway.web.pictures.legend import named
@@ -73,7 +73,8 @@ def groups_of(
     members: defaultdict[str, list[Member]] = defaultdict(list)
     for device in sorted(devices, key=lambda one: one.status.address):
         found = _member(device, claimed.get(device.status.address), href(device))
-        members[device.status.iommu_group].append(found)
+        group = device.status.iommu_group
+        members[group if group.isdecimal() else ""].append(found)
     return tuple(
         Group(number=number, members=tuple(members[number]))
         for number in sorted(members, key=lambda number: (not number, len(number), number))
@@ -89,8 +90,11 @@ def _member(device: PCIDevice, claim: PCIDeviceClaim | None, href: str) -> Membe
         use, why = Use.CRITICAL, "; ".join(status.critical)
     elif status.claimable is None:
         use = Use.UNKNOWN
+    elif status.claimable:
+        use = Use.CLAIMABLE
     else:
-        use = Use.CLAIMABLE if status.claimable else Use.BLOCKED
+        said = find_condition(status.conditions, "Claimable")
+        use, why = Use.BLOCKED, said.message if said is not None else ""
     return Member(
         name=Named(status.address, href),
         description=status.description,
@@ -120,7 +124,7 @@ def iommu_map(groups: Iterable[Group], *, ids: str, say: Say) -> Markup:
 
 
 def _box(group: Group, ids: str, say: Say) -> Markup:
-    number = clean(group.number) or "–"
+    number = clean(group.number) or "-"
     words = f"{_name(group, say)}, {say(f'pictures.use_{group.use.value}')}"
     return Markup('<li><a class="map-box map-{}" href="#{}-{}" aria-label="{}">{}</a></li>').format(
         group.use.value, ids, clean(group.number) or "none", words, number
@@ -157,5 +161,5 @@ def _line(member: Member, say: Say) -> Markup:
         else ""
     )
     return Markup(
-        '<li>{}{}<span class="pic-fact">{}</span><br><span class="map-what">{}</span></li>'
+        '<li>{}{}<span class="pic-fact">{}</span><span class="map-what">{}</span></li>'
     ).format(named(member.name), driver, why, clean(member.description, _LONGEST))
