@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, StorageState, expect
+from playwright.sync_api import Browser, Page, StorageState, ViewportSize, expect
 
-from support.chromium import HEIGHT, WIDTH, Person, chromium, picture
+from support.chromium import HEIGHT, WIDTH, Arrive, Person, Visit, chromium, picture
 from support.web_site import WebSite
 
 MODELS = ("a2:3", "a100", "workstation")
 FAILED = pytest.StashKey[bool]()
-
-Arrive = Callable[..., Person]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -52,44 +50,51 @@ def sessions() -> dict[str, StorageState]:
 
 
 @pytest.fixture
-def arrive(
-    request: pytest.FixtureRequest,
-    browser: Browser,
-    site: WebSite,
-    sessions: dict[str, StorageState],
-    tmp_path: Path,
-) -> Iterator[Arrive]:
-    """Brings someone to the site, signed in by a token; without one, as the administrator."""
+def visit(
+    request: pytest.FixtureRequest, browser: Browser, site: WebSite, tmp_path: Path
+) -> Iterator[Visit]:
     people: list[Person] = []
 
-    def arrive(token: str = "", width: int = WIDTH, height: int = HEIGHT) -> Person:
-        context = browser.new_context(
-            viewport={"width": width, "height": height},
-            reduced_motion="reduce",
-            storage_state=sessions.get(token),
-        )
-        people.append(person := Person(context, site.address))
-        if token not in sessions:
-            if token:
-                person.sign_in(token)
-            else:
-                expect(person.go(site.once).get_by_role("button", name="Sign out")).to_be_visible()
-            sessions[token] = context.storage_state()
-        return person
+    def visit(
+        state: StorageState | None = None, width: int = WIDTH, height: int = HEIGHT
+    ) -> Person:
+        size = ViewportSize(width=width, height=height)
+        context = browser.new_context(viewport=size, reduced_motion="reduce", storage_state=state)
+        people.append(Person(context, site.address))
+        return people[-1]
 
-    yield arrive
+    yield visit
     if request.node.stash.get(FAILED, False):
-        folder = Path(os.environ.get("LANEWAY_PICTURES", tmp_path))
-        for person in people:
-            for page in person.context.pages:
-                file = folder / f"{request.node.name}-{len(list(folder.glob('*.png')))}.png"
-                picture(page, file)
-                text = page.locator("body").aria_snapshot()
-                request.node.add_report_section("teardown", str(file), f"{page.url}\n{text}")
+        for page in (page for person in people for page in person.context.pages):
+            _keep(page, request.node, Path(os.environ.get("LANEWAY_PICTURES", tmp_path)))
     complaints = [one for person in people for one in person.complaints]
     for person in people:
         person.context.close()
     assert not complaints
+
+
+def _keep(page: Page, test: pytest.Item, folder: Path) -> None:
+    """How a page looked when its test failed."""
+    file = folder / f"{test.name}-{len(list(folder.glob('*.png')))}.png"
+    picture(page, file)
+    text = page.locator("body").aria_snapshot()
+    test.add_report_section("teardown", str(file), f"{page.url}\n{text}")
+
+
+@pytest.fixture
+def arrive(visit: Visit, site: WebSite, sessions: dict[str, StorageState]) -> Arrive:
+    def arrive(token: str = "", width: int = WIDTH, height: int = HEIGHT) -> Person:
+        person = visit(sessions.get(token), width, height)
+        if token in sessions:
+            return person
+        if token:
+            person.sign_in(token)
+        else:
+            expect(person.go(site.once).get_by_role("button", name="Sign out")).to_be_visible()
+        sessions[token] = person.context.storage_state()
+        return person
+
+    return arrive
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ reports on its console, a violation of its content security policy included, fai
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -104,6 +104,12 @@ class Person:
         """Go there and press Enter."""
         self.reach(target)
         self.press("Enter")
+
+
+Arrive = Callable[..., Person]
+"""Brings someone who is signed in by a token; without one, the administrator."""
+Visit = Callable[..., Person]
+"""Brings someone with cookies from elsewhere, or without any."""
 
 
 def axe(page: Page) -> None:

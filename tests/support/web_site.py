@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from support.processes import READY, Api, Laneway
 
-ADDRESS = "Web interface: "
+ONCE = "/sign-in/once/"
 RBAC = "rbac.authorization.k8s.io"
 DEVICES = "devices.harvesterhci.io"
 READ = ("get", "list", "watch")
@@ -26,12 +26,21 @@ def rule(group: str, resources: Sequence[str], verbs: Sequence[str] = READ) -> R
 class WebSite:
     """All of Laneway with simulated hosts, in a process of its own."""
 
-    def __init__(self, data_dir: Path, models: Sequence[str], port: int = 0) -> None:
+    def __init__(self, data_dir: Path, models: Sequence[str]) -> None:
         hosts = [argument for model in models for argument in ("--simulate", model)]
-        arguments = ["--no-local", *hosts, "--port", str(port), "--data-dir", str(data_dir)]
+        arguments = [
+            "--no-local",
+            *hosts,
+            "--port",
+            "0",
+            "--ui-port",
+            "0",
+            "--data-dir",
+            str(data_dir),
+        ]
         self.process = Laneway("up", *arguments)
         self.process.until(READY)
-        self.once = self.process.until(ADDRESS).partition(ADDRESS)[2].split()[0]
+        self.once = self.process.until(ONCE).strip()
         """The address that signs the administrator in, once."""
         parts = urlsplit(self.once)
         self.address = f"{parts.scheme}://{parts.netloc}"

@@ -1,0 +1,60 @@
+"""Pages follow what happens, and never take from a person what they have typed or chosen."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Locator, Page, expect
+
+from support.chromium import Person
+from support.web_site import WebSite
+
+NODE = "sim-a2-3"
+VGPU, OTHER = f"{NODE}-000008004", f"{NODE}-000008005"
+PROFILE = "NVIDIA A2-4Q"
+
+
+def row(page: Page, name: str) -> Locator:
+    return page.get_by_role("row").filter(has_text=name)
+
+
+def desire(site: WebSite, name: str, **spec: object) -> None:
+    path = f"/apis/devices.harvesterhci.io/v1beta1/vgpudevices/{name}"
+    site.api.call(path, "PATCH", {"spec": spec})
+
+
+def test_a_change_elsewhere_is_seen_and_nothing_is_lost(
+    administrator: Person, site: WebSite
+) -> None:
+    page = administrator.go("/vgpus")
+    page.get_by_label("Node", exact=True).select_option(NODE)
+    expect(page.get_by_role("row").filter(has_text="sim-a100")).to_have_count(0)
+    box = row(page, OTHER).get_by_role("checkbox")
+    box.check()
+    search = page.get_by_label("Search", exact=True)
+    search.focus()
+    page.keyboard.type(NODE[:4])
+    expect(page).to_have_url(f"{site.address}/vgpus?q={NODE[:4]}&node={NODE}")
+
+    desire(site, VGPU, enabled=True, vGPUTypeName=PROFILE)
+    expect(row(page, VGPU)).to_contain_text("Enabled")
+    expect(row(page, VGPU)).to_contain_text("A2-4Q")
+    expect(search).to_be_focused()
+    expect(search).to_have_value(NODE[:4])
+    expect(box).to_be_checked()
+
+    desire(site, VGPU, enabled=False)
+    expect(row(page, VGPU)).to_contain_text("Disabled")
+    expect(box).to_be_checked()
+
+
+def test_back_and_reload_show_the_same_again(administrator: Person) -> None:
+    page = administrator.go("/vgpus")
+    page.get_by_label("Node", exact=True).select_option(NODE)
+    expect(row(page, "sim-a100")).to_have_count(0)
+    page.get_by_label("State", exact=True).select_option("enabled")
+    expect(page.get_by_text("Nothing matches the filters.")).to_be_visible()
+    page.reload()
+    expect(page.get_by_label("State", exact=True)).to_have_value("enabled")
+    page.go_back()
+    expect(page.get_by_label("State", exact=True)).to_have_value("")
+    expect(page.get_by_label("Node", exact=True)).to_have_value(NODE)
+    expect(row(page, VGPU)).to_be_visible()
