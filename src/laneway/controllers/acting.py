@@ -41,7 +41,7 @@ from laneway.core.pci import PciAddress
 from laneway.core.phrases import sentences
 from laneway.core.plan import Plan, Satisfied, VgpuStep
 from laneway.core.refusals import GpuNotReady, Refusal, VgpuNotConfigured, processes_of
-from laneway.core.requested import Cause, read
+from laneway.core.requested import Origin, read
 from laneway.core.situation import Situation, glance
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware
@@ -328,7 +328,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
                     decision,
                     actor=ACTOR,
                     reason=operation_names.why,
-                    cause=self._cause(stored),
+                    origin=self._origin(stored),
                 )
             except StepError as error:
                 self.metrics.operation(operation_names.operation, "failed", _now() - began)
@@ -348,11 +348,11 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         await self._look_again(decision, self.card(desired))
         return stored, None
 
-    def _cause(self, stored: T) -> Cause:
+    def _origin(self, stored: T) -> Origin:
         """For whom a plan is made. A deleted object does not say who deleted it."""
         meta = stored.metadata
         user = "" if meta.deletion_timestamp else read(meta.annotations).user
-        return Cause(self.resource.kind, meta.name, meta.uid, user)
+        return Origin(self.resource.kind, meta.name, meta.uid, user)
 
     def _is_outdated(self, failure: FailedAttempt) -> bool:
         """Whether a user in the way has gone, of which there is no event."""

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from laneway.api.fields import API_VERSION
 from laneway.core import keys
 from laneway.core.hardware_change import REASON, HardwareChange, StepChange, message, written
-from laneway.core.requested import Cause
+from laneway.core.requested import Origin
 from laneway.host.plans.audit import Ended, Entry
 from laneway.kube.client import Client
 from laneway.kube.errors import AlreadyExistsError, ApiError, ConfigError, KubeError
@@ -37,7 +37,7 @@ _FAULT = 500
 
 
 class _Change(NamedTuple):
-    cause: Cause
+    origin: Origin
     time: str
     change: HardwareChange
 
@@ -59,13 +59,13 @@ class HardwareChanges:
     def tell(self, ended: Ended) -> None:
         """Have an event written about a plan that has ended."""
         change = _change(ended)
-        if not change.is_written or self._is_told(ended.cause, change):
+        if not change.is_written or self._is_told(ended.origin, change):
             return
         if len(self._buffer) >= BUFFER:
             self._buffer.popleft()
             self.dropped += 1
         time = ended.steps[-1].time
-        self._buffer.append(_Change(ended.cause, f"{time[:19]}Z", change))
+        self._buffer.append(_Change(ended.origin, f"{time[:19]}Z", change))
         self._wanted.set()
 
     async def run(self) -> None:
@@ -84,15 +84,15 @@ class HardwareChanges:
             self._wanted.clear()
             await self._wanted.wait()
 
-    def _is_told(self, cause: Cause, change: HardwareChange) -> bool:
+    def _is_told(self, origin: Origin, change: HardwareChange) -> bool:
         """Whether an attempt failed as the one before, and left hardware as it was."""
         failed = {(step.words, step.error) for step in change.steps if step.outcome == "failed"}
         tried = {step.outcome for step in change.steps} - {"found done", "failed"}
-        before = self._failures.pop(cause.object, None)
-        if tried or not failed or not cause.name:
+        before = self._failures.pop(origin.object, None)
+        if tried or not failed or not origin.name:
             return False
         same = (change.user, frozenset(failed))
-        self._failures[cause.object] = same
+        self._failures[origin.object] = same
         while len(self._failures) > KNOWN:
             self._failures.popitem(last=False)
         return before == same
@@ -100,7 +100,7 @@ class HardwareChanges:
     async def _is_done(self, it: _Change) -> bool:
         """Whether nothing is left to be done about an event: it is written, or never will be."""
         event = NewEvent(
-            self._about(it.cause),
+            self._about(it.origin),
             REASON,
             message(it.change),
             it.time,
@@ -124,10 +124,10 @@ class HardwareChanges:
             return False
         return True
 
-    def _about(self, cause: Cause) -> ObjectRef:
+    def _about(self, origin: Origin) -> ObjectRef:
         """The object; the node where none led to the plan."""
-        if cause.name:
-            return ObjectRef(API_VERSION, cause.kind, "", cause.name, cause.uid)
+        if origin.name:
+            return ObjectRef(API_VERSION, origin.kind, "", origin.name, origin.uid)
         return ObjectRef("v1", "Node", "", self._node, self._node)
 
 
@@ -136,7 +136,7 @@ def _change(ended: Ended) -> HardwareChange:
         plan=ended.plan,
         outcome=ended.outcome,
         actor=ended.actor,
-        user=ended.cause.user,
+        user=ended.origin.user,
         why=ended.reason,
         error=ended.error,
         recovered=ended.recovered,

@@ -3,7 +3,7 @@
 An object says what is to be, but not who wrote that. So admission notes on each object from whose
 spec writes to hardware follow which user changed it last, and when. It writes the annotation on
 every such change, whatever the client sent, and puts it back where a client changes it alone. What
-Laneway's own accounts write has another cause: a layout's note goes to the objects below it.
+Laneway's own accounts write has another origin: a layout's note goes to the objects below it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class RequestedBy(msgspec.Struct, frozen=True):
     time: str = ""
 
 
-class Cause(msgspec.Struct, frozen=True, omit_defaults=True):
+class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
     """The object whose desired state led to a plan, and the user who requested it."""
 
     kind: str = ""

@@ -164,7 +164,7 @@ def _is_refused(vgpu: VGPUDevice) -> bool:
 def _leaving(
     case: Case[VGPUDevice], old: VGPUDevice, gpu: SRIOVGPUDevice | None
 ) -> tuple[str, ...]:
-    """Functions of the GPU whose vGPU is not desired any more, and whose agents have yet to say so.
+    """Functions of the GPU whose vGPU is not desired any more, and is being removed or will be.
 
     Of the function that is written itself, `old` is what the API server has, which a watch may
     still have to tell.
@@ -177,7 +177,9 @@ def _leaving(
 def _is_leaving(vgpu: VGPUDevice) -> bool:
     desired = vgpu.spec.vgpu_type_name if vgpu.spec.enabled else ""
     carried = vgpu.status.configure_vgpu_type_name
-    answered = vgpu.status.observed_generation >= vgpu.metadata.generation
+    ready = find_condition(vgpu.status.conditions, "Ready")
+    under_way = ready is not None and ready.reason == IN_PROGRESS
+    answered = vgpu.status.observed_generation >= vgpu.metadata.generation and not under_way
     return carried not in ("", desired) and not answered
 
 

@@ -22,7 +22,7 @@ from laneway.core.passthrough.iommu_group import group_members
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import Refusal
-from laneway.core.requested import Cause
+from laneway.core.requested import Origin
 from laneway.host.plans.execute import StepError, execute
 from laneway.host.plans.files import StateError
 from laneway.host.plans.state import BusyError
@@ -131,7 +131,7 @@ class OrphanKeeper:
                         decision,
                         actor=ACTOR,
                         reason=_WHY,
-                        cause=self._cause(device),
+                        origin=self._origin(device),
                     )
                     log.info("%s: released: no claim requests it any more", device)
                     await self._context.observer.rescan()
@@ -141,11 +141,11 @@ class OrphanKeeper:
                 self._tell(str(device), refusal.words)
             return not refusals
 
-    def _cause(self, device: PciAddress | str) -> Cause:
+    def _origin(self, device: PciAddress | str) -> Origin:
         """The object of the device; of a USB port it is not known which device was in it."""
         if isinstance(device, str):
-            return Cause()
-        return Cause("PCIDevice", names.pci_object_name(self.node, device))
+            return Origin()
+        return Origin("PCIDevice", names.pci_object_name(self.node, device))
 
     async def _decide(self, device: PciAddress | str) -> Decision:
         hardware = self._context.hardware

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from laneway.core.plan import Step, subject
-from laneway.core.requested import Cause
+from laneway.core.requested import Origin
 from laneway.core.words import describe
 from laneway.host.plans import files
 from laneway.host.plans.journal import Written
@@ -49,7 +49,7 @@ class Ended(NamedTuple):
     plan: str
     actor: str
     reason: str
-    cause: Cause
+    origin: Origin
     steps: tuple[Entry, ...]
     outcome: Outcome
     error: str
@@ -75,13 +75,13 @@ class Audit:
         plan: str,
         actor: str,
         reason: str,
-        cause: Cause = Cause(),  # noqa: B008 - immutable
+        origin: Origin = Origin(),  # noqa: B008 - immutable
     ) -> None:
         self._path = path
         self._plan = plan
         self._actor = actor
         self._reason = reason
-        self._cause = cause
+        self._origin = origin
         self._steps: list[Entry] = []
         self._recovered = False
 
@@ -105,7 +105,7 @@ class Audit:
             self._plan,
             self._actor,
             self._reason,
-            self._cause,
+            self._origin,
             tuple(self._steps),
             outcome,
             error,
@@ -134,10 +134,10 @@ class Audit:
         return Entry(
             time=now,
             plan=self._plan,
-            actor=self._cause.on_behalf(self._actor),
+            actor=self._origin.on_behalf(self._actor),
             reason=self._reason,
             outcome=outcome,
-            object=self._cause.object,
+            object=self._origin.object,
             **details,  # type: ignore[arg-type]  # fields of Entry
         )
 

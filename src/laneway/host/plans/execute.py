@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from laneway.core.plan import Plan
 from laneway.core.refusals import WriteFailed
-from laneway.core.requested import Cause
+from laneway.core.requested import Origin
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware
 from laneway.host.plans.audit import Audit
@@ -37,7 +37,7 @@ async def execute(
     *,
     actor: str,
     reason: str,
-    cause: Cause = Cause(),  # noqa: B008 - immutable
+    origin: Origin = Origin(),  # noqa: B008 - immutable
     progress: Report = ignore,
     limits: Limits = Limits(),  # noqa: B008 - immutable
 ) -> None:
@@ -54,10 +54,12 @@ async def execute(
             path = state.new_journal()
             with state.running(path):
                 journal = Journal(path)
-                audit = Audit(state.audit, plan=journal.id, actor=actor, reason=reason, cause=cause)
+                audit = Audit(
+                    state.audit, plan=journal.id, actor=actor, reason=reason, origin=origin
+                )
                 # Both are on the disk, or nothing is written to hardware.
                 audit.plan("planned", "; ".join(map(describe, plan.steps)))
-                journal.start(Intent(state.boot, actor, reason, plan, cause))
+                journal.start(Intent(state.boot, actor, reason, plan, origin))
                 run = Run(hardware, plan, journal, audit, progress=progress, limits=limits)
                 await _carry_out(run, plan)
     except BusyError as error:

@@ -85,7 +85,7 @@ async def _recover(
         plan=journal.id,
         actor=intent.actor,
         reason=intent.reason,
-        cause=intent.cause,
+        origin=intent.origin,
     )
     audit.take_over(written)
 

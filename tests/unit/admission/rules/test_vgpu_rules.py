@@ -155,6 +155,16 @@ def test_a_vgpu_that_is_about_to_go_makes_room(scene: Any, reasons: Reasons) -> 
     ]
 
 
+def test_a_vgpu_that_is_being_removed_makes_room(scene: Any) -> None:
+    """Its agent has answered that it is at it, and the status still has the vGPU."""
+    gpu(scene, fits={Q2: 0, Q4: 0}, configured={Q4: 1})
+    answer = {"type": "Ready", "status": "False", "reason": "InProgress"}
+    leaving = vgpu(Q4, types=(), carries=Q4, conditions=[answer])
+    verdict = update(scene, leaving, vgpu(Q2, enabled=True))
+    assert verdict.allowed
+    assert f"is removing the vGPU of {NAME}" in verdict.warnings[0]
+
+
 @pytest.mark.parametrize(
     ("profile", "enabled", "metadata", "fine"),
     [

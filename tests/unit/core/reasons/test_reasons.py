@@ -23,6 +23,7 @@ POSITIONS = {
     "Cause": 0,
     "Condition": 2,
     "DeviceNotReady": 1,
+    "NewEvent": 1,
     "OperationNames": 1,
     "Say": 0,
     "_condition_of": 1,
