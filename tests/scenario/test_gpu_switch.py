@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from laneway.api import PCIDevice, SRIOVGPUDevice, VGPUDevice
+from laneway.core.hardware_change import REASON
 from laneway.core.pci import PciAddress
 from laneway.core.sriov.vfs import vf_count
 from laneway.host.scan import scan
@@ -54,7 +55,7 @@ async def events(cluster: Any, name: str) -> list[tuple[str, str]]:
     return [
         (item["reason"], item["message"])
         for item in raw["items"]
-        if item["involvedObject"]["name"] == name
+        if item["involvedObject"]["name"] == name and item["reason"] != REASON
     ]
 
 

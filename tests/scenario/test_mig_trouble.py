@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice
+from laneway.core.hardware_change import REASON
 from laneway.kube.resource import served
 from support.divided import (
     SMI,
@@ -249,7 +250,7 @@ async def test_events_and_metrics_tell_who_did_what_and_how_long_it_took(cluster
     ((reason, message),) = [
         (item["reason"], item["message"])
         for item in raw["items"]
-        if item["involvedObject"]["kind"] == "MigConfiguration"
+        if item["involvedObject"]["kind"] == "MigConfiguration" and item["reason"] != REASON
     ]
     assert reason == "Configured"
     assert "by laneway agent in " in message

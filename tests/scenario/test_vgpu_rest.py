@@ -10,6 +10,7 @@ import pytest
 
 from laneway.api import VGPUDevice
 from laneway.controllers.timing import Timing
+from laneway.core.hardware_change import REASON
 
 VGPU = "node1-000008004"
 SIBLING = "node1-000008005"
@@ -22,7 +23,7 @@ async def events(cluster: Any, name: str) -> list[tuple[str, int]]:
     return [
         (item["reason"], item["count"])
         for item in raw["items"]
-        if item["involvedObject"]["name"] == name
+        if item["involvedObject"]["name"] == name and item["reason"] != REASON
     ]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from laneway.api import SRIOVGPUDevice
 from laneway.core.gpu.desired import mode_of
 from laneway.core.gpu.modes import Mode
+from laneway.core.hardware_change import REASON
 from laneway.host.nvidia.modes import read_modes
 from laneway.host.scan import scan
 
@@ -107,4 +108,5 @@ async def events(cluster: Any, name: str) -> list[tuple[str, str]]:
         for item in raw["items"]
         if item["involvedObject"]["name"] == name
         and item["involvedObject"]["kind"] == "SRIOVGPUDevice"
+        and item["reason"] != REASON
     ]

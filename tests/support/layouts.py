@@ -9,6 +9,7 @@ from laneway.api import (
     VGPULayout,
 )
 from laneway.controllers.timing import Timing
+from laneway.core.hardware_change import REASON
 from laneway.core.pci import PciAddress
 from laneway.host.scan import scan
 from laneway.kube.resource import served
@@ -78,7 +79,7 @@ async def events(cluster: Any, name: str) -> list[tuple[str, str]]:
     return [
         (item["reason"], item["message"])
         for item in raw["items"]
-        if item["involvedObject"]["name"] == name
+        if item["involvedObject"]["name"] == name and item["reason"] != REASON
     ]
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from laneway.core import keys
+from laneway.core.phrases import line
 from laneway.core.requested import printable
 
 REASON = "HardwareChanged"
@@ -71,9 +72,10 @@ def read(annotations: Mapping[str, str]) -> HardwareChange | None:
     """What the annotations of an event say; None where they say nothing that can be read."""
     text = annotations.get(keys.ANNOTATION_HARDWARE_CHANGE)
     try:
-        return None if text is None else _decode(text)
+        found = None if text is None else _decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
+    return found and msgspec.structs.replace(found, user=printable(found.user))
 
 
 def written(change: HardwareChange) -> str:
@@ -108,7 +110,7 @@ def message(change: HardwareChange) -> str:
         some = [_with_error(step) for step in change.steps if step.outcome == outcome]
         texts.append(_told(called, some) if some else "")
     if change.error and not any(step.error for step in change.steps):
-        texts.append(f"{change.error.rstrip('.')}.")
+        texts.append(f"{_clip(change.error).rstrip('.')}.")
     whole = " ".join(text for text in texts if text)
     return whole if len(whole) <= MOST_CHARACTERS else f"{whole[: MOST_CHARACTERS - 1]}…"
 
@@ -140,4 +142,5 @@ def _clipped(step: StepChange) -> StepChange:
 
 
 def _clip(text: str) -> str:
+    text = line(text)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
