@@ -58,6 +58,28 @@ VALUES: dict[str, Object] = {
             }
         }
     },
+    "the web interface": {"ui": {"enabled": True, **_PLACED}},
+    "the web interface behind an Ingress": {
+        "ui": {
+            "enabled": True,
+            "tlsSecret": "laneway-ui-tls",
+            "trustedProxies": ["10.42.0.0/16"],
+            "ingress": {
+                "enabled": True,
+                "className": "nginx",
+                "host": "laneway.example",
+                "tlsSecret": "laneway-example-tls",
+                "annotations": {"nginx.ingress.kubernetes.io/backend-protocol": "HTTPS"},
+            },
+            "oidc": {
+                "issuer": "https://login.example",
+                "clientId": "laneway",
+                "redirectUrl": "https://laneway.example/sign-in/oidc/callback",
+                "clientSecret": "laneway-oidc",
+                "ca": "login-ca",
+            },
+        }
+    },
     "no policies of the network": {"networkPolicy": {"enabled": False}},
     "metrics for nobody": {"networkPolicy": {"metricsFrom": []}},
     "all of monitoring": {

@@ -18,11 +18,9 @@ import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from cryptography import x509
-
-from laneway.admission.metrics import AdmissionMetrics
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +31,16 @@ FILE_LIMIT = 1 << 20
 
 class ClientAuthorityError(Exception):
     """The file that says whom to answer cannot be used; the text says why."""
+
+
+class Metrics(Protocol):
+    """What is counted."""
+
+    def certificate(self, expiry: float) -> None:
+        """A certificate is served that expires then, as a POSIX time."""
+
+    def bad_files(self) -> None:
+        """New files could not be used."""
 
 
 class _Pair(NamedTuple):
@@ -55,7 +63,7 @@ class TlsFiles:
         self,
         cert_file: str,
         key_file: str,
-        metrics: AdmissionMetrics,
+        metrics: Metrics,
         *,
         client_ca: str = "",
         clock: Callable[[], datetime] = _now,

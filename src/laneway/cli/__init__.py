@@ -75,6 +75,7 @@ COMMANDS = {
         "laneway.cli.commands.roles:webhook",
         "Run the webhook that reviews writes for the API server.",
     ),
+    "ui": Entry("laneway.cli.commands.ui:ui", "Serve the web interface of a cluster."),
     "completion": Entry(
         "laneway.cli.completion:command", "Print the completion script of a shell."
     ),

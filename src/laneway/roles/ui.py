@@ -20,6 +20,7 @@ from laneway.kube.cluster import ClusterConfig
 from laneway.roles.health import place
 from laneway.web.app import STATIC, Web
 from laneway.web.caches import Caches
+from laneway.web.metrics import UiMetrics
 from laneway.web.page import Routes
 from laneway.web.pages import ACTIONS, PAGES
 from laneway.web.rendering import Rendering, Texts
@@ -47,6 +48,7 @@ class Ui:
         self,
         client: Client,
         config: ClusterConfig,
+        metrics: UiMetrics,
         *,
         host: str,
         port: int,
@@ -69,7 +71,8 @@ class Ui:
         rendering = Rendering(Texts())
         site = Site(self._caches, self._ledger, rendering, self._server)
         self._sign_in = SignIn(config, rendering.page, settings, public=frozenset({STATIC}))
-        self._web = Web(site, SignedIn(), Routes(PAGES, ACTIONS))
+        self._web = Web(site, SignedIn(), Routes(PAGES, ACTIONS), metrics)
+        metrics.counts(lambda: self._web.open_pages, lambda: len(self._sign_in.sessions))
         self._listening = asyncio.Event()
 
     def waiting_for(self) -> list[str]:

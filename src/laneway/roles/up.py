@@ -56,6 +56,7 @@ from laneway.simcluster.clusterapi.install import install as install_cluster_api
 from laneway.simcluster.kubevirt import install as kubevirt
 from laneway.simcluster.node import mark_silent, register
 from laneway.simcluster.runtime import RuntimeStateError
+from laneway.web.metrics import UiMetrics
 
 log = logging.getLogger(__name__)
 
@@ -163,7 +164,7 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
                     _agents(
                         staff, config, hosts, families, webhook.waiting_for, options=options
                     ) as metrics,
-                    _ui(staff, config, options.ui_port) as ui,
+                    _ui(staff, config, families, options.ui_port) as ui,
                 ):
                     ready(
                         Running(
@@ -263,10 +264,13 @@ async def _agents(
 
 
 @contextlib.asynccontextmanager
-async def _ui(staff: Staff, config: ClusterConfig, port: int) -> AsyncIterator[str]:
+async def _ui(
+    staff: Staff, config: ClusterConfig, families: MetricFamilies, port: int
+) -> AsyncIterator[str]:
     """The web interface; gives an address that signs in as the administrator, once."""
     async with Client(staff.config(config, UI)) as client:
-        ui = Ui(client, config, host=LOOPBACK, port=port)
+        metrics = UiMetrics(families.registry)
+        ui = Ui(client, config, metrics, host=LOOPBACK, port=port)
         async with asyncio.TaskGroup() as tasks:
             task = tasks.create_task(ui.run(), name="ui")
             await ui.ready.wait()

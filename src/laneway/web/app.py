@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import logging
 import mimetypes
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
@@ -18,6 +19,7 @@ from aiohttp import web
 
 from laneway.kube.errors import ApiError, KubeError
 from laneway.web.access import Question
+from laneway.web.metrics import UiMetrics
 from laneway.web.navigation import navigation
 from laneway.web.page import Again, Done, NotFound, Page, Report, Routes
 from laneway.web.place import Place, parse
@@ -67,12 +69,18 @@ class Web:
     form_bytes = 256 * 1024
     """So large may be what a form sends."""
 
-    def __init__(self, site: Site, users: Users, routes: Routes) -> None:
+    def __init__(self, site: Site, users: Users, routes: Routes, metrics: UiMetrics) -> None:
         self._site = site
         self._users = users
         self._routes = routes
+        self._metrics = metrics
         self._hub = Hub(site.caches)
         site.server.subscribe(self._hub.redraw)
+
+    @property
+    def open_pages(self) -> int:
+        """How many pages are open in browsers."""
+        return len(self._hub)
 
     def add_to(self, app: web.Application) -> None:
         """Serve pages, actions, the stream and static files."""
@@ -179,13 +187,16 @@ class Web:
                 )
         try:
             await page.prepare(visit)
+            began = time.perf_counter()
             context = dict(self._context(visit, page))
         except NotFound:
             return await self._problem(request, 404, "not_found")
         live = _out_of_band(self._site.rendering.live(page.template, context))
         context["stream_url"] = f"/stream?page={quote(visit.place.url)}&have={digest(live)}"
         context["note"] = _note(request)
-        return _html(self._site.rendering.page(page.template, context), status)
+        text = self._site.rendering.page(page.template, context)
+        self._metrics.drawn(page.pattern, time.perf_counter() - began)
+        return _html(text, status)
 
     def _context(self, visit: Visit, page: Page) -> Mapping[str, Any]:
         own = page.context(visit)

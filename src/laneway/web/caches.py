@@ -41,6 +41,7 @@ from laneway.kube.kubevirt import (
     VirtualMachineInstance,
 )
 from laneway.kube.resource import Key, KubeObject, Resource, served
+from laneway.views.activity import EVENTS, Event
 
 NODE = "node"
 """The index of objects by their node."""
@@ -130,6 +131,7 @@ class Caches:
     vms: Informer[VirtualMachine]
     instances: Informer[VirtualMachineInstance]
     pods: Informer[Pod]
+    events: Informer[Event]
 
     @classmethod
     def of(cls, client: Client) -> Caches:
@@ -163,6 +165,7 @@ class Caches:
             vms=Informer(client, VIRTUAL_MACHINES),
             instances=Informer(client, INSTANCES),
             pods=Informer(client, PODS),
+            events=Informer(client, EVENTS),
         )
 
     @property

@@ -67,7 +67,7 @@ class Pods:
         arguments = [_moved(argument, self._folder) for argument in container["args"]]
         port = self._free_port()
         more = [f"--health-address=127.0.0.1:{port}", f"--kubeconfig={self._kubeconfig}"]
-        if component == "webhook":
+        if component in ("webhook", "ui"):
             more.append(f"--address=127.0.0.1:{self._free_port()}")
         process = Laneway(*arguments, *more)
         self.running.append(process)

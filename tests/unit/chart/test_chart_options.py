@@ -45,9 +45,9 @@ def test_an_agent_runs_on_every_node_by_default() -> None:
     assert spec["priorityClassName"] == "system-node-critical"
 
 
-@pytest.mark.parametrize("component", ["agent", "manager", "webhook"])
+@pytest.mark.parametrize("component", ["agent", "manager", "webhook", "ui"])
 def test_each_component_is_placed_by_its_own_values(component: str) -> None:
-    placed = VALUES["placed otherwise"][component]
+    placed = VALUES["the web interface" if component == "ui" else "placed otherwise"][component]
     kind = "DaemonSet" if component == "agent" else "Deployment"
 
     spec = pod(render({component: placed}), kind, f"laneway-{component}")

@@ -154,6 +154,11 @@ def test_every_value_is_tried(path: tuple[str, ...]) -> None:
         ({"manager": {"vsphere": {"vectorAddImage": "a b"}}}, "/manager/vsphere/vectorAddImage"),
         ({"webhook": {"certificates": "letsencrypt"}}, "'own', 'cert-manager', 'none'"),
         ({"webhook": {"virtualMachines": {"failurePolicy": "Warn"}}}, "'Ignore', 'Fail'"),
+        ({"ui": {"enabled": True, "ingress": {"enabled": True}}}, "ui.ingress.host is needed"),
+        (
+            {"ui": {"enabled": True, "oidc": {"issuer": "https://login.example"}}},
+            "ui.oidc.clientId is needed",
+        ),
         ({"image": {"digest": "latest"}}, "/image/digest"),
         ({"image": {"tag": "a b"}}, "/image/tag"),
         ({"image": {"repository": "Upper:tag@x"}}, "/image/repository"),

@@ -1,0 +1,129 @@
+"""`laneway ui`: the web interface of a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import click
+from prometheus_client import CollectorRegistry
+
+from laneway.admission.tls import TlsFiles
+from laneway.cli.cluster_options import ClusterChoice
+from laneway.cli.errors import Failure
+from laneway.cli.health import host_and_port
+from laneway.kube.client import Client
+from laneway.kube.config import load
+from laneway.kube.errors import KubeError
+from laneway.roles.health import HealthError, health_server, place
+from laneway.roles.stop import run_until_signal
+from laneway.roles.ui import Ui, UiError
+from laneway.web.metrics import UiMetrics
+from laneway.web.session.oidc import OidcSettings
+from laneway.web.session.peers import Network
+from laneway.web.session.sign_in import Settings
+
+log = logging.getLogger(__name__)
+
+
+class Oidc(NamedTuple):
+    """An identity provider as it was typed; all empty: none."""
+
+    issuer: str
+    client_id: str
+    redirect_url: str
+    client_secret_file: str
+    ca_file: str
+
+
+class Tls(NamedTuple):
+    """Paths of PEM files; empty: served without TLS."""
+
+    certificate: str
+    key: str
+
+
+def run_ui(
+    where: ClusterChoice,
+    address: str,
+    health_address: str,
+    *,
+    tls: Tls,
+    oidc: Oidc,
+    trusted_proxies: Sequence[str],
+) -> None:
+    """Run until a signal ends it. Raises Failure."""
+    pages, health = host_and_port(address, "--address"), host_and_port(health_address)
+    settings = Settings(proxies=tuple(map(_network, trusted_proxies)), oidc=_provider(oidc))
+    if bool(tls.certificate) != bool(tls.key):
+        raise click.UsageError("--tls-cert-file and --tls-key-file belong together; give both")
+    try:
+        asyncio.run(run_until_signal(_run(where, pages, health, tls, settings)))
+    except (KubeError, HealthError, UiError) as error:
+        raise Failure(str(error)) from error
+
+
+def _network(text: str) -> Network:
+    try:
+        return ipaddress.ip_network(text)
+    except ValueError as error:
+        raise click.UsageError(
+            f"--trusted-proxy must be a network such as 10.0.0.0/8: {error}"
+        ) from None
+
+
+def _provider(oidc: Oidc) -> OidcSettings | None:
+    if not any(oidc):
+        return None
+    missing = [
+        option
+        for option, value in (
+            ("--oidc-issuer", oidc.issuer),
+            ("--oidc-client-id", oidc.client_id),
+            ("--oidc-redirect-url", oidc.redirect_url),
+        )
+        if not value
+    ]
+    if missing:
+        raise click.UsageError(f"an identity provider needs {' and '.join(missing)} as well")
+    return OidcSettings(
+        oidc.issuer, oidc.client_id, oidc.redirect_url, oidc.client_secret_file, oidc.ca_file
+    )
+
+
+async def _run(
+    where: ClusterChoice,
+    pages: tuple[str, int],
+    health: tuple[str, int],
+    tls: Tls,
+    settings: Settings,
+) -> None:
+    registry = CollectorRegistry()
+    metrics = UiMetrics(registry)
+    config = load(where.kubeconfig, where.context)
+    async with contextlib.AsyncExitStack() as stack:
+        client = await stack.enter_async_context(Client(config))
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+        context = None
+        if tls.certificate:
+            files = TlsFiles(tls.certificate, tls.key, metrics)
+            tasks.create_task(files.run())
+            await files.loaded.wait()
+            context = files.context
+        ui = Ui(
+            client,
+            config,
+            metrics,
+            host=pages[0],
+            port=pages[1],
+            settings=settings,
+            tls=context,
+        )
+        serving = health_server(*health, registry, ui.waiting_for)
+        bound = await stack.enter_async_context(serving)
+        log.info("serving health and metrics on %s", place(health[0], bound))
+        await ui.run()
