@@ -91,7 +91,7 @@ mutants: ## 40 one-line faults, and which of them tests catch; MUTANTS="--seed 7
 	@.venv-mutants/bin/python tools/mutants/mutants.py $(MUTANTS)
 
 screenshots: venv-dev ## the documentation's pictures of the web interface, from simulated nodes
-	@PYTHONPATH=tests $(DEV)/python tests/browser/screenshots.py docs/assets/screenshots
+	@PYTHONPATH=tests $(DEV)/python tools/screenshots.py docs/assets/screenshots
 
 docs: .venv-docs/installed ## the documentation as a site, in site/; a broken link fails
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet

@@ -7,7 +7,6 @@ A test that fails leaves a picture of each page; what a page complains about fai
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, StorageState, ViewportSize, expect
 
+from support import many_nodes
 from support.chromium import HEIGHT, WIDTH, Arrive, Person, Visit, chromium, picture
-from support.web_site import WebSite
+from support.web_site import SeparateSite, SimulatedSite, WebSite
 
 MODELS = ("a2:3", "a100", "workstation")
 FAILED = pytest.StashKey[bool]()
@@ -37,10 +37,18 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebSite]:
-    found = WebSite(tmp_path_factory.mktemp("site") / "data", MODELS)
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatedSite]:
+    found = SimulatedSite(tmp_path_factory.mktemp("site") / "data", MODELS)
     yield found
-    found.process.end(signal.SIGKILL)
+    found.end()
+
+
+@pytest.fixture(scope="session")
+def large_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeparateSite]:
+    """A cluster of 1,000 nodes, whose objects are made."""
+    found = SeparateSite(tmp_path_factory.mktemp("large") / "data", many_nodes.make)
+    yield found
+    found.end()
 
 
 @pytest.fixture(scope="session")
@@ -50,13 +58,14 @@ def sessions() -> dict[str, StorageState]:
 
 
 @pytest.fixture
-def visit(
-    request: pytest.FixtureRequest, browser: Browser, site: WebSite, tmp_path: Path
-) -> Iterator[Visit]:
+def visit(request: pytest.FixtureRequest, browser: Browser, tmp_path: Path) -> Iterator[Visit]:
     people: list[Person] = []
 
     def visit(
-        state: StorageState | None = None, width: int = WIDTH, height: int = HEIGHT
+        site: WebSite,
+        state: StorageState | None = None,
+        width: int = WIDTH,
+        height: int = HEIGHT,
     ) -> Person:
         size = ViewportSize(width=width, height=height)
         context = browser.new_context(viewport=size, reduced_motion="reduce", storage_state=state)
@@ -82,9 +91,9 @@ def _keep(page: Page, test: pytest.Item, folder: Path) -> None:
 
 
 @pytest.fixture
-def arrive(visit: Visit, site: WebSite, sessions: dict[str, StorageState]) -> Arrive:
+def arrive(visit: Visit, site: SimulatedSite, sessions: dict[str, StorageState]) -> Arrive:
     def arrive(token: str = "", width: int = WIDTH, height: int = HEIGHT) -> Person:
-        person = visit(sessions.get(token), width, height)
+        person = visit(site, sessions.get(token), width, height)
         if token in sessions:
             return person
         if token:

@@ -5,21 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from support.chromium import Arrive, Person, axe
+from support.chromium import PLACES, Arrive, Person, axe
 
-PLACES = (
-    "/",
-    "/gpus",
-    "/vgpus",
-    "/mig",
-    "/pci",
-    "/networks",
-    "/usb",
-    "/vms",
-    "/nodes",
-    "/activity",
-    "/no-such-page",
-)
 NARROW = 320
 """The width of a window of 1280 at 400 %, and of a small phone."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import Page, expect
 
 from support.chromium import Person, Visit, axe
-from support.web_site import DEVICES, WebSite, rule
+from support.web_site import DEVICES, SimulatedSite, WebSite, rule
 
 
 def signed_in(page: Page) -> None:
@@ -17,11 +17,11 @@ def signed_out(page: Page) -> None:
 
 
 def test_the_printed_address_signs_in_once(
-    administrator: Person, visit: Visit, site: WebSite
+    administrator: Person, visit: Visit, site: SimulatedSite
 ) -> None:
     signed_in(administrator.go("/"))
 
-    other = visit()
+    other = visit(site)
     signed_out(other.go(site.once))
     expect(other.page.get_by_role("alert")).to_contain_text("Each address works once")
     axe(other.page)
@@ -30,7 +30,7 @@ def test_the_printed_address_signs_in_once(
 
 def test_by_keyboard_to_the_page_that_was_wanted(visit: Visit, site: WebSite) -> None:
     token = site.account("typist", rule(DEVICES, ["*"]))
-    person = visit()
+    person = visit(site)
     page = person.go("/vgpus?node=sim-a2-1")
     expect(page.get_by_label("Token")).to_be_focused()
     page.keyboard.type("no-token-of-this-cluster")
@@ -48,10 +48,10 @@ def test_by_keyboard_to_the_page_that_was_wanted(visit: Visit, site: WebSite) ->
 
 def test_cookies_that_were_taken_are_of_no_use_after_sign_out(visit: Visit, site: WebSite) -> None:
     token = site.account("leaver", rule(DEVICES, ["*"]))
-    person = visit()
+    person = visit(site)
     person.sign_in(token)
     taken = person.context.storage_state()
-    thief = visit(taken)
+    thief = visit(site, taken)
     signed_in(thief.go("/vgpus"))
 
     page = person.page

@@ -24,6 +24,20 @@ from playwright.sync_api import (
 
 SECONDS = 20.0
 WIDTH, HEIGHT = 1280, 800
+PLACES = (
+    "/",
+    "/gpus",
+    "/vgpus",
+    "/mig",
+    "/pci",
+    "/networks",
+    "/usb",
+    "/vms",
+    "/nodes",
+    "/activity",
+    "/no-such-page",
+)
+"""A page of each kind, and an address that is none."""
 _OPTIONS = (
     "--headless",
     "--no-sandbox",

@@ -1,16 +1,20 @@
-"""The web interface of a `laneway up`, the API server behind it, and accounts that sign in."""
+"""The web interface, the API server behind it, and accounts that sign in there."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import signal
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
+import yaml
+
 from support.processes import READY, Api, Laneway
 
 ONCE = "/sign-in/once/"
+ANSWERS = "the web interface answers on "
 RBAC = "rbac.authorization.k8s.io"
 DEVICES = "devices.harvesterhci.io"
 READ = ("get", "list", "watch")
@@ -24,27 +28,13 @@ def rule(group: str, resources: Sequence[str], verbs: Sequence[str] = READ) -> R
 
 
 class WebSite:
-    """All of Laneway with simulated hosts, in a process of its own."""
+    """An address for browsers, and its API server as an administrator sees it."""
 
-    def __init__(self, data_dir: Path, models: Sequence[str]) -> None:
-        hosts = [argument for model in models for argument in ("--simulate", model)]
-        arguments = [
-            "--no-local",
-            *hosts,
-            "--port",
-            "0",
-            "--ui-port",
-            "0",
-            "--data-dir",
-            str(data_dir),
-        ]
-        self.process = Laneway("up", *arguments)
-        self.process.until(READY)
-        self.once = self.process.until(ONCE).strip()
-        """The address that signs the administrator in, once."""
-        parts = urlsplit(self.once)
-        self.address = f"{parts.scheme}://{parts.netloc}"
+    def __init__(self, address: str, data_dir: Path) -> None:
+        self.address = address
         self.api = Api(data_dir)
+        config = yaml.safe_load((data_dir / "kubeconfig").read_text())
+        self.administrator: str = config["users"][0]["user"]["token"]
 
     def account(self, name: str, *rules: Rule, namespace: str = "") -> str:
         """The token of a new account with these rights, of the cluster or of one namespace."""
@@ -76,3 +66,52 @@ class WebSite:
             with error:
                 if error.code != 409:
                     raise AssertionError(error.read().decode()) from error
+
+
+class SimulatedSite(WebSite):
+    """`laneway up` with simulated hosts."""
+
+    def __init__(self, data_dir: Path, models: Sequence[str]) -> None:
+        hosts = [argument for model in models for argument in ("--simulate", model)]
+        ports = ("--port", "0", "--ui-port", "0")
+        self._up = Laneway("up", "--no-local", *hosts, *ports, "--data-dir", str(data_dir))
+        self._up.until(READY)
+        self.once = self._up.until(ONCE).strip()
+        """The address that signs the administrator in, once."""
+        parts = urlsplit(self.once)
+        super().__init__(f"{parts.scheme}://{parts.netloc}", data_dir)
+
+    def end(self) -> None:
+        self._up.end(signal.SIGKILL)
+
+
+class SeparateSite(WebSite):
+    """`laneway ui` on an API server that can be stopped, with objects on which nothing acts."""
+
+    def __init__(self, data_dir: Path, fill: Callable[[Path], None]) -> None:
+        """`fill` makes the objects, with the kubeconfig."""
+        self._data_dir = data_dir
+        self._server = self._serve(0)
+        kubeconfig = data_dir / "kubeconfig"
+        fill(kubeconfig)
+        ports = ("--address", "127.0.0.1:0", "--health-address", "127.0.0.1:0")
+        self._ui = Laneway("ui", *ports, "--kubeconfig", str(kubeconfig), "--log-level", "info")
+        place = self._ui.until(ANSWERS).partition(ANSWERS)[2].split()[0].rstrip('"}')
+        super().__init__(f"http://{place}", data_dir)
+
+    def _serve(self, port: int) -> Laneway:
+        arguments = ("serve", "--port", str(port), "--data-dir", str(self._data_dir))
+        server = Laneway(*arguments, program=("-m", "kapilite"))
+        server.until(READY)
+        return server
+
+    def stop_server(self) -> None:
+        self._server.end(signal.SIGKILL)
+
+    def start_server(self) -> None:
+        """On the same port, with what it had."""
+        self._server = self._serve(urlsplit(self.api.url).port or 0)
+
+    def end(self) -> None:
+        self._ui.end(signal.SIGKILL)
+        self._server.end(signal.SIGKILL)
