@@ -74,6 +74,7 @@ class Web:
         self._users = users
         self._routes = routes
         self._metrics = metrics
+        site.caches.follow(site.changed)  # before the pages that show rows are told
         self._hub = Hub(site.caches)
         site.server.subscribe(self._hub.redraw)
 

@@ -6,18 +6,21 @@ goes through the user's own client.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from laneway.controllers.ledger.source import LedgerSource
 from laneway.core.ledger.ledger import Ledger
 from laneway.kube.client import Client
 from laneway.web.access import Access, Question
-from laneway.web.caches import Caches
+from laneway.web.caches import Caches, Change
 from laneway.web.place import Place
 from laneway.web.rendering import Rendering, Texts
 from laneway.web.server_state import ServerState
+from laneway.web.tables.rows import Rows
+
+T = TypeVar("T")
 
 
 class User(Protocol):
@@ -40,6 +43,18 @@ class Site:
     ledger: LedgerSource
     rendering: Rendering
     server: ServerState
+    _rows: dict[str, Rows[Any]] = field(default_factory=dict)
+
+    def rows(self, name: str, make: Callable[[], Rows[T]]) -> Rows[T]:
+        """The rows of a table that are kept for all users; made when they are first asked for."""
+        if name not in self._rows:
+            self._rows[name] = make()
+        return self._rows[name]
+
+    def changed(self, change: Change) -> None:
+        """Take a change into all rows that are kept."""
+        for rows in self._rows.values():
+            rows.changed(change)
 
     @property
     def texts(self) -> Texts:

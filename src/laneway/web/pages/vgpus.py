@@ -12,7 +12,8 @@ from laneway.views.order import natural
 from laneway.web.access import question
 from laneway.web.caches import NODE, Change
 from laneway.web.page import Action, Context, Page
-from laneway.web.tables.table import Column, Filter, Option, Table, concerns
+from laneway.web.tables.rows import Rows
+from laneway.web.tables.table import Column, Filter, Option, Table, concerns_rows
 from laneway.web.visit import Visit
 
 LIST = question("list", served(VGPUDevice))
@@ -74,18 +75,33 @@ def _profile(vgpu: VGPUDevice) -> str:
     return short_name(vgpu.status.configure_vgpu_type_name)
 
 
+def _rows(visit: Visit) -> Rows[VGPUDevice]:
+    """Kept, because a cluster can have a hundred thousand."""
+    store = visit.caches.vgpus.store
+
+    def touched(change: Change) -> tuple[str, ...]:
+        return (change.key.name,) if change.kind == "vgpus" else ()
+
+    return visit.site.rows(
+        "vgpus",
+        lambda: _table(visit).rows(
+            keys=[key.name for key in store.keys()],
+            build=store.get,
+            touched=touched,
+            indexed=["node"],
+        ),
+    )
+
+
 def _context(visit: Visit) -> Context:
-    table = _table(visit).view(list(visit.caches.vgpus.store), visit.place)
-
-    def others(_change: Change) -> bool:
-        return False
-
+    table, rows = _table(visit), _rows(visit)
+    view = table.view(rows, visit.place)
     return {
-        "table": table,
+        "table": view,
         "state": state,
         "holder": holder,
         "profile": _profile,
-        "concerns": concerns(table, "vgpus", lambda vgpu: vgpu, others),
+        "concerns": concerns_rows(view, rows),
     }
 
 

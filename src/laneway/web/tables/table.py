@@ -8,13 +8,13 @@ shows the table.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from laneway.web.caches import Change
 from laneway.web.place import Place
+from laneway.web.tables.rows import Entry, Moved, Rows
 
 T = TypeVar("T")
 
@@ -136,59 +136,101 @@ class Table(Generic[T]):
     """The order of rows where nothing else decides."""
     filters: Sequence[Filter[T]] = ()
 
-    def view(self, items: Sequence[T], place: Place) -> View[T]:
+    def view(self, items: Sequence[T] | Rows[T], place: Place) -> View[T]:
         """What the query of a page shows of these items."""
+        rows = items if isinstance(items, Rows) else self.rows(items)
         chosen = {one.id: place.get(one.id) for one in self.filters if place.get(one.id)}
         search = place.get("q").strip()
         matches = self._matches(chosen, search.casefold())
-        matching = [item for item in items if matches(item)] if chosen or search else list(items)
         grouping = next((f for f in self.filters if f.groups and f.id == place.get("group")), None)
         sort, column, descending = self._sort(place)
-        matching.sort(key=self.order)
-        if column is not None:
-            matching.sort(key=column.order, reverse=descending)
-        counts: Counter[str] = Counter()
-        if grouping is not None:
-            counts.update(_group_of(grouping, item) for item in matching)
-            matching.sort(key=lambda item: _group_of(grouping, item))
+        found = self._in_order(rows, chosen, grouping, column, descending=descending)
+        if chosen or search:
+            found = [entry for entry in found if matches(entry)]
         size = _number(place.get("size"), SIZE, SIZES)
-        pages = max(1, -(-len(matching) // size))
+        pages = max(1, -(-len(found) // size))
         page = min(max(1, _number(place.get("page"), 1)), pages)
         first = (page - 1) * size
-        rows = matching[first : first + size]
+        shown = found[first : first + size]
         return View(
             place=place,
             heads=[self._head(one, place, sort) for one in self.columns],
             choices=[_choice(one, chosen.get(one.id, "")) for one in self.filters],
             chips=self._chips(chosen, search, place),
-            groups=_groups(rows, grouping, counts),
+            groups=_groups(
+                [entry.item for entry in shown], grouping, _counting(rows, found, chosen, search)
+            ),
             group=grouping.id if grouping else "",
             groupings=[one for one in self.filters if one.groups],
             search=search,
-            total=len(items),
-            matching=len(matching),
-            first=first + 1 if rows else 0,
-            last=first + len(rows),
+            total=len(rows),
+            matching=len(found),
+            first=first + 1 if shown else 0,
+            last=first + len(shown),
             size=size,
             previous_url=place.with_(page=str(page - 1)) if page > 1 else "",
             next_url=place.with_(page=str(page + 1)) if page < pages else "",
-            shown=frozenset(map(self.key, rows)),
-            matches=matches,
+            shown=frozenset(entry.key for entry in shown),
+            matches=lambda item: matches(Entry(None, item, None, self.text(item).casefold())),
             order=self.order if column is None or column.order is None else column.order,
         )
 
-    def _matches(self, chosen: dict[str, str], search: str) -> Callable[[T], bool]:
+    def rows(
+        self,
+        items: Iterable[T] = (),
+        *,
+        keys: Iterable[Hashable] | None = None,
+        build: Callable[[Any], T | None] | None = None,
+        touched: Callable[[Change], Iterable[Hashable]] = lambda _change: (),
+        indexed: Iterable[str] = (),
+    ) -> Rows[T]:
+        """Rows for `view`: of these items, or kept as caches change (`rows.Rows`)."""
+        values = {one.id: one.values for one in self.filters}
+        by_key = {self.key(item): item for item in items}
+        return Rows(
+            by_key if keys is None else keys,
+            build or by_key.get,
+            touched,
+            order=self.order,
+            text=self.text,
+            indexed={name: values[name] for name in indexed},
+        )
+
+    def _in_order(
+        self,
+        rows: Rows[T],
+        chosen: dict[str, str],
+        grouping: Filter[T] | None,
+        column: Column[T] | None,
+        *,
+        descending: bool,
+    ) -> Sequence[Entry[T]]:
+        """Rows as they are sorted and grouped; at least those that are chosen."""
+        order = column.order if column else None
+        if name := next((name for name in chosen if rows.is_indexed(name)), ""):
+            found = rows.with_value(name, chosen[name])
+            if order is not None:
+                found = sorted(found, key=lambda entry: order(entry.item), reverse=descending)
+        elif order is not None and column is not None:
+            found = rows.by(column.id, order)
+            found = found[::-1] if descending else found
+        elif grouping is not None:
+            return rows.by(f"group {grouping.id}", lambda item: _group_of(grouping, item))
+        else:
+            return rows.all()
+        if grouping is None:
+            return found
+        return sorted(found, key=lambda entry: _group_of(grouping, entry.item))
+
+    def _matches(self, chosen: dict[str, str], search: str) -> Callable[[Entry[T]], bool]:
         tests = [(one.values, chosen[one.id]) for one in self.filters if one.id in chosen]
         words = search.split()
 
-        def matches(item: T) -> bool:
-            for values, value in tests:
-                if value not in values(item):
+        def matches(entry: Entry[T]) -> bool:
+            for word in words:
+                if word not in entry.text:
                     return False
-            if not words:
-                return True
-            text = self.text(item).casefold()
-            return all(word in text for word in words)
+            return all(value in values(entry.item) for values, value in tests)
 
         return matches
 
@@ -228,22 +270,41 @@ def concerns(
         if change.kind != kind:
             return others(change)
         key = change.key.name if not change.key.namespace else str(change.key)
-        if key in view.shown:
-            return True
         before = row(change.before) if change.before is not None else None
         after = row(change.after) if change.after is not None else None
-        was = before is not None and view.matches(before)
-        is_ = after is not None and view.matches(after)
-        if was != is_:
-            return True
-        return (
-            was
-            and before is not None
-            and after is not None
-            and (view.order(before) != view.order(after))
-        )
+        return _shows(view, Moved(key, before, after))
 
     return shows
+
+
+def concerns_rows(view: View[T], rows: Rows[T]) -> Callable[[Change], bool]:
+    """The same for rows that are kept."""
+    return lambda change: any(_shows(view, moved) for moved in rows.moved(change))
+
+
+def _shows(view: View[T], moved: Moved[T]) -> bool:
+    before, after = moved.before, moved.after
+    if moved.key in view.shown:
+        return True
+    was = before is not None and view.matches(before)
+    if was != (after is not None and view.matches(after)):
+        return True
+    return (
+        was and before is not None and after is not None and view.order(before) != view.order(after)
+    )
+
+
+def _counting(
+    rows: Rows[T], found: Sequence[Entry[T]], chosen: dict[str, str], search: str
+) -> Callable[[Filter[T], str], int]:
+    """How many rows there are in a group, on all pages."""
+
+    def count(grouping: Filter[T], value: str) -> int:
+        if rows.is_indexed(grouping.id) and not chosen and not search:
+            return rows.count(grouping.id, value)
+        return sum(_group_of(grouping, entry.item) == value for entry in found)
+
+    return count
 
 
 def _group_of(grouping: Filter[T], item: T) -> str:
@@ -251,14 +312,18 @@ def _group_of(grouping: Filter[T], item: T) -> str:
 
 
 def _groups(
-    rows: Sequence[T], grouping: Filter[T] | None, counts: Counter[str]
+    rows: Sequence[T],
+    grouping: Filter[T] | None,
+    count: Callable[[Filter[T], str], int],
 ) -> Sequence[Group[T]]:
     if grouping is None:
         return [Group("", len(rows), rows)]
     by_group: dict[str, list[T]] = {}
     for row in rows:
         by_group.setdefault(_group_of(grouping, row), []).append(row)
-    return [Group(_title(grouping, one), counts[one], found) for one, found in by_group.items()]
+    return [
+        Group(_title(grouping, one), count(grouping, one), found) for one, found in by_group.items()
+    ]
 
 
 def _title(one: Filter[Any], value: str) -> str:
