@@ -24,7 +24,12 @@ from laneway.web.session.guard import SESSION
 from laneway.web.session.sign_in import SignIn
 
 ADMIN, ALICE = "admin-token", "alice-token"
-TOKENS = {ADMIN: User("admin", (MASTERS,)), ALICE: User("alice", ("people",))}
+NAMELESS = "nameless-token"
+TOKENS = {
+    ADMIN: User("admin", (MASTERS,)),
+    ALICE: User("alice", ("people",)),
+    NAMELESS: User("system:anonymous"),
+}
 TEAM = "team"
 """The namespace in which Alice may read pods."""
 RBAC = "rbac.authorization.k8s.io"

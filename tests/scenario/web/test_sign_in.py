@@ -12,7 +12,17 @@ import pytest
 from laneway.web.session.attempts import Attempts, Rate
 from laneway.web.session.live import Limits
 from laneway.web.session.sign_in import Settings, SignIn
-from support.signing_in import ADMIN, ALICE, Browser, Place, cluster, csrf_of, render, site
+from support.signing_in import (
+    ADMIN,
+    ALICE,
+    NAMELESS,
+    Browser,
+    Place,
+    cluster,
+    csrf_of,
+    render,
+    site,
+)
 
 Visit = Callable[[], Browser]
 
@@ -90,11 +100,12 @@ async def test_cookies_are_out_of_reach_of_scripts_other_sites_and_plain_http(
     ("token", "status", "words"),
     [
         ("of-another-cluster", 422, "does not accept this token"),
+        (NAMELESS, 422, "does not accept this token"),
         ("", 422, "No token was entered"),
         ("töken", 422, "This is not a token"),
         (jwt.encode({"exp": 1}, "k" * 32), 422, "has expired"),
     ],
-    ids=["unknown", "empty", "malformed", "expired"],
+    ids=["unknown", "nameless", "empty", "malformed", "expired"],
 )
 async def test_a_token_of_no_use_is_refused_in_words_that_do_not_repeat_it(
     visit: Visit, caplog: pytest.LogCaptureFixture, token: str, status: int, words: str
