@@ -138,9 +138,11 @@ async def test_too_many_sessions_end_those_used_longest_ago(
     second = started(sessions)
     clock.now += 1
     assert is_live(sessions, first.id)
+    clock.now += 1
     third = started(sessions)
     assert second.ended.is_set()
     assert not first.ended.is_set()
+    clock.now += 1
     others = [started(sessions, user) for user in ("bob", "carol")]
     assert first.ended.is_set()
     assert [one.ended.is_set() for one in (third, *others)] == [False, False, False]
