@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from laneway.api import PCIDevice, PCIDeviceClaim, USBDevice, USBDeviceClaim, find_condition
-from laneway.changes.errors import UnfinishedError, denial
+from laneway.changes.errors import UnfinishedError
 from laneway.changes.listening import SILENT, Listener
 from laneway.changes.waiting import awaited
 from laneway.changes.watching import states
 from laneway.kube.client import Client
-from laneway.kube.errors import AlreadyExistsError, ForbiddenError, UnreachableError
+from laneway.kube.errors import AlreadyExistsError, UnreachableError
 from laneway.kube.resource import KubeObject, Resource, served
 from laneway.views.answers import Answer, answer_of
 
@@ -83,21 +83,6 @@ async def delete(client: Client, device: Device, *, dry_run: bool = False) -> No
 async def get(client: Client, device: Device) -> Any:
     """The claim. Raises NotFoundError where the device is not claimed."""
     return await client.get(device.claims, device.name)
-
-
-async def refusal(client: Client, device: Device, *, release: bool = False) -> str:
-    """Why the rules refuse the claim, or its release, by a dry run; empty where they do not.
-
-    Raises KubeError for every other reason why it cannot be written.
-    """
-    write = delete if release else create
-    try:
-        await write(client, device, dry_run=True)
-    except ForbiddenError as error:
-        if words := denial(error):
-            return words
-        raise
-    return ""
 
 
 async def bound(

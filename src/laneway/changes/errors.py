@@ -10,13 +10,10 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from laneway.kube.errors import ForbiddenError, NotFoundError
+from laneway.kube.errors import NotFoundError
 
 if TYPE_CHECKING:  # slow to import
     from laneway.views.answers import Answer
-
-_DENIED = "denied the request:"
-"""As API servers introduce what an admission webhook says."""
 
 
 class ChangeError(Exception):
@@ -88,9 +85,3 @@ def installed(kind: str) -> Iterator[None]:
         yield
     except NotFoundError:
         raise NotInstalledError(kind) from None
-
-
-def denial(error: ForbiddenError) -> str:
-    """What an admission webhook says; empty where the user's rights are the reason."""
-    _, denied, words = error.message.partition(_DENIED)
-    return words.strip() if denied else ""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from laneway.api import LAYOUT_REFUSED, PCIDeviceClaim, SRIOVGPUDevice
+from laneway.changes import specs
 from laneway.changes.listening import SILENT, Listener
 from laneway.changes.writing import Change, Outcome, Waiting, applied, in_force
 from laneway.core.gpu.modes import Mode, mode_named
@@ -151,8 +152,9 @@ async def write(
     client: Client, gpu: Gpu, desired: Desired, *, dry_run: bool = False
 ) -> SRIOVGPUDevice:
     """Store it in the object. `dry_run`: only ask the server, with its webhooks."""
-    resource = served(SRIOVGPUDevice)
-    return await client.patch(resource, gpu.name, {"spec": desired.fields}, dry_run=dry_run)
+    return await specs.write(
+        client, served(SRIOVGPUDevice), gpu.name, desired.fields, dry_run=dry_run
+    )
 
 
 async def switched(

@@ -15,6 +15,7 @@ import click
 
 from laneway.api import PCIDevice, USBDevice, to_builtins
 from laneway.changes import claims
+from laneway.changes.answered import may_have_happened
 from laneway.changes.claims import Device, cancelling, device_of
 from laneway.changes.errors import TooLateError, UnfinishedError
 from laneway.changes.listening import Listener
@@ -25,7 +26,7 @@ from laneway.cli.output import View, object_name, show
 from laneway.cli.suggest import did_you_mean
 from laneway.core.pci import pci_address
 from laneway.kube.client import Client
-from laneway.kube.errors import ApiError, KubeError, NotFoundError
+from laneway.kube.errors import KubeError, NotFoundError
 from laneway.kube.resource import Resource, served
 
 
@@ -141,8 +142,8 @@ class Written(contextlib.AbstractContextManager[None]):
         self.targets.append(target)
         try:
             yield
-        except ApiError as error:
-            if error.code < 500:  # A refusal; a server in trouble may have done it.
+        except KubeError as error:
+            if not may_have_happened(error):
                 self.targets.remove(target)
             raise
 

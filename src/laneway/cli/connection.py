@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 
 import click
 
+from laneway.changes.answered import denial
 from laneway.changes.errors import (
     ChangeError,
     NotInstalledError,
     OvertakenError,
     TooLateError,
     UnfinishedError,
-    denial,
 )
 from laneway.cli import interrupts
 from laneway.cli.cluster_options import ClusterChoice

@@ -7,7 +7,8 @@ from aiohttp import web
 
 from kubebasics.serving.listening import listening
 from laneway.api import ObjectMeta, PCIDevice, PCIDeviceStatus
-from laneway.changes.claims import device_of, refusal
+from laneway.changes.answered import refusal
+from laneway.changes.claims import create, delete, device_of
 from laneway.kube.client import Client
 from laneway.kube.cluster import Cluster, ClusterConfig
 from laneway.kube.errors import ForbiddenError
@@ -33,7 +34,7 @@ async def answered(port: int, message: str, *, release: bool = False) -> str:
     config = ClusterConfig(Cluster(f"http://127.0.0.1:{port}"))
     async with listening(app, "127.0.0.1", port), Client(config, connect_delays=()) as client:
         try:
-            return await refusal(client, DEVICE, release=release)
+            return await refusal((delete if release else create)(client, DEVICE, dry_run=True))
         except ForbiddenError as error:
             return f"may not: {error.message}"
 
