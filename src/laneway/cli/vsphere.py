@@ -7,24 +7,25 @@ needed, and what is shown is what machines are decided by.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from laneway.api.vsphere import VCenter, VSphereHost, VSphereReservation
 from laneway.cli import connection, live, table
-from laneway.cli import vsphere_tables as tables
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.output import View, object_name, show
 from laneway.cli.suggest import did_you_mean
-from laneway.cli.vsphere_tables import Site
-from laneway.controllers.ledger.vsphere import host_of, machine_name, reservation_of
 from laneway.core.phrases import few
 from laneway.kube.client import Client
 from laneway.kube.resource import Resource, T, served
+from laneway.views import vsphere as views
 from laneway.views.order import natural
+from laneway.views.vsphere import Site
 
+_DEVICES = ("DEVICE", "WHAT", "MODE", "LABEL", "USED BY")
+_CAPACITY = ("CAPACITY", "KIND", "TOTAL", "IN USE", "RESERVED", "FREE")
 _KINDS = (VCenter, VSphereHost, VSphereReservation)
 
 
@@ -64,7 +65,7 @@ def _chosen(sites: list[Site], vcenter: str | None, cluster: str | None) -> list
 
 def _view(sites: list[Site]) -> View:
     return View(
-        document={"vCenters": [tables.plain(one) for one in sites]},
+        document={"vCenters": [views.plain(one) for one in sites]},
         names=[object_name("VCenter", one.name) for one in sites if one.vcenter is not None],
         text=lambda wide: "\n".join(_text(site, wide=wide) for site in sites) or _NONE,
     )
@@ -77,42 +78,39 @@ _NONE = (
 
 
 def _text(site: Site, *, wide: bool) -> str:
-    heading = f"{one_line(tables.heading(site))}\n"
-    if not (devices := list(tables.devices(site))):
+    heading = f"{one_line(views.heading(site))}\n"
+    if not (devices := list(_devices(site))):
         return f"{heading}  No host with GPUs or other devices for Machines is known.\n"
     parts = (
-        table.text(table.columns(*tables.DEVICES), devices, wide=wide),
-        table.text(table.columns(*tables.CAPACITY), list(tables.capacities(site)), wide=wide),
+        table.text(table.columns(*_DEVICES), devices, wide=wide),
+        table.text(table.columns(*_CAPACITY), list(_capacities(site)), wide=wide),
     )
     return heading + "\n".join(parts)
 
 
+def _devices(site: Site) -> Iterator[table.Section]:
+    """A section for every host."""
+    for host in views.devices(site):
+        rows = (table.Row(line[:-1], line.notes) for line in host.lines)
+        yield table.Section(host.title, tuple(rows))
+
+
+def _capacities(site: Site) -> Iterator[table.Section]:
+    """A section for every cluster."""
+    for cluster in views.capacities(site):
+        yield table.Section(
+            cluster.title, tuple(table.Row(tuple(map(str, one))) for one in cluster.sums)
+        )
+
+
 async def _look(client: Client) -> list[Site]:
-    """All vCenters that an object, a host or a reservation names."""
     with connection.installed("VCenter"):
         vcenters, hosts, reservations = await asyncio.gather(
             _all(client, served(VCenter)),
             _all(client, served(VSphereHost)),
             _all(client, served(VSphereReservation)),
         )
-    named = {one.metadata.name: one for one in vcenters}
-    names = named.keys() | {host.spec.vcenter for host in hosts}
-    return [
-        Site(
-            name=name,
-            vcenter=named.get(name),
-            hosts=tuple(host_of(host) for host in hosts if host.spec.vcenter == name),
-            reservations=tuple(
-                reservation_of(one) for one in reservations if one.spec.vcenter == name
-            ),
-            machines={
-                one.status.vm: machine_name(one.metadata)
-                for one in reservations
-                if one.spec.vcenter == name and one.status.vm
-            },
-        )
-        for name in sorted(names, key=natural)
-    ]
+    return views.sites(vcenters, hosts, reservations)
 
 
 async def _all(client: Client, resource: Resource[T]) -> list[T]:

@@ -1,18 +1,17 @@
-"""What `laneway vsphere gpus` prints: every device with its holder, and sums by cluster."""
+"""The devices of vSphere's hosts: every device with its holder, and sums by cluster."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from laneway.api import find_condition
-from laneway.api.vsphere import VCenter
-from laneway.cli.table import Row, Section
-from laneway.controllers.ledger.vsphere import type_of
+from laneway.api.vsphere import VCenter, VSphereHost, VSphereReservation
+from laneway.controllers.ledger.vsphere import host_of, machine_name, reservation_of, type_of
 from laneway.core.vsphere.inventory.hosts import Device, Host, SharedGpu
 from laneway.core.vsphere.placement.capacity import Capacity, capacity, domains
 from laneway.core.vsphere.placement.domain import unavailable_because
@@ -22,8 +21,6 @@ from laneway.core.vsphere.placement.vgpu_fit import vgpus_left
 from laneway.core.vsphere.spec.requests import Requested
 from laneway.views.order import natural
 
-DEVICES = ("DEVICE", "WHAT", "MODE", "LABEL", "USED BY")
-CAPACITY = ("CAPACITY", "KIND", "TOTAL", "IN USE", "RESERVED", "FREE")
 PASSTHROUGH = "passthrough"
 _SHARED = "shared"
 
@@ -52,6 +49,70 @@ class Site(msgspec.Struct, frozen=True):
         return self.machines.get(vm, vm)
 
 
+class Line(NamedTuple):
+    """One device, GPU or device group of a host."""
+
+    device: str
+    what: str
+    mode: str
+    label: str
+    used_by: str
+    notes: tuple[str, ...] = ()
+
+
+class HostDevices(NamedTuple):
+    """What a host has."""
+
+    title: str
+    host: Host
+    lines: tuple[Line, ...]
+
+
+class Sum(NamedTuple):
+    """How much of one kind of device a cluster has."""
+
+    what: str
+    kind: str
+    total: int
+    in_use: int
+    reserved: int
+    free: int
+
+
+class ClusterSums(NamedTuple):
+    """What a cluster has."""
+
+    title: str
+    sums: tuple[Sum, ...]
+
+
+def sites(
+    vcenters: Iterable[VCenter],
+    hosts: Iterable[VSphereHost],
+    reservations: Iterable[VSphereReservation],
+) -> list[Site]:
+    """All vCenters that an object, a host or a reservation names."""
+    of_hosts, of_machines = list(hosts), list(reservations)
+    named = {one.metadata.name: one for one in vcenters}
+    names = named.keys() | {host.spec.vcenter for host in of_hosts}
+    return [
+        Site(
+            name=name,
+            vcenter=named.get(name),
+            hosts=tuple(host_of(host) for host in of_hosts if host.spec.vcenter == name),
+            reservations=tuple(
+                reservation_of(one) for one in of_machines if one.spec.vcenter == name
+            ),
+            machines={
+                one.status.vm: machine_name(one.metadata)
+                for one in of_machines
+                if one.spec.vcenter == name and one.status.vm
+            },
+        )
+        for name in sorted(names, key=natural)
+    ]
+
+
 def heading(site: Site) -> str:
     """`vCenter main (vc.example.com, 8.0.3): Following …`."""
     if site.vcenter is None:
@@ -67,8 +128,8 @@ def _cluster(host: Host) -> str:
     return f"{host.datacenter}/{host.cluster}"
 
 
-def devices(site: Site) -> Iterator[Section]:
-    """A section for every host."""
+def devices(site: Site) -> Iterator[HostDevices]:
+    """What every host has."""
     kept = by_host(site.hosts, site.reservations)
     for cluster, hosts in groupby(site.shown(), key=_cluster):
         for host in hosts:
@@ -76,25 +137,25 @@ def devices(site: Site) -> Iterator[Section]:
             why = unavailable_because(host, Requested())
             skipped = f" ({why}: nothing on it is allocated)" if why else ""
             title = f"{cluster}, host {host.name}{skipped}"
-            yield Section(title, tuple(_rows(site, host, reservations)))
+            yield HostDevices(title, host, tuple(_lines(site, host, reservations)))
 
 
-def _rows(site: Site, host: Host, reservations: list[Reservation]) -> Iterator[Row]:
+def _lines(site: Site, host: Host, reservations: list[Reservation]) -> Iterator[Line]:
     reserved_for = _reserved(host, reservations)
     free = free_on_host(host, reservations)
     for device in sorted(host.devices, key=lambda one: one.id):
         users = _users(site, device, reserved_for)
         mode = PASSTHROUGH if device.active else f"{PASSTHROUGH}, not active"
-        yield Row((device.id, device.name or _ids(device), mode, device.label, users))
+        yield Line(device.id, device.name or _ids(device), mode, device.label, users)
     for gpu in sorted(host.shared_gpus, key=lambda one: one.id):
         mode = f"{_SHARED}, {gpu.mode}" if gpu.mode else _SHARED
         if not host.shared_direct:
             mode += ", not by default"
         used = _gpu_users(site, gpu, reserved_for)
-        yield Row((gpu.id, gpu.name, mode, "", used), tuple(_gpu_notes(gpu, free)))
+        yield Line(gpu.id, gpu.name, mode, "", used, tuple(_gpu_notes(gpu, free)))
     for group in sorted(host.device_groups, key=lambda one: one.name):
         parts = ", ".join(part.name for part in group.parts)
-        yield Row((group.name, group.description or parts, "device group", "", ""))
+        yield Line(group.name, group.description or parts, "device group", "", "")
 
 
 def _ids(device: Device) -> str:
@@ -152,17 +213,23 @@ def _capacities(site: Site) -> Iterator[Capacity]:
         yield capacity(site.hosts, site.reservations, domain)
 
 
-def capacities(site: Site) -> Iterator[Section]:
+def capacities(site: Site) -> Iterator[ClusterSums]:
     """Sums for every cluster, and the hosts that do not count."""
     for found in _capacities(site):
-        rows = []
-        for kind in found.kinds:
-            supply = kind.supply
-            numbers = (supply.total, _sum(supply.in_use), _sum(supply.reserved_for), supply.free)
-            rows.append(Row((supply.what, type_of(kind.request), *map(str, numbers))))
+        sums = tuple(
+            Sum(
+                kind.supply.what,
+                type_of(kind.request),
+                kind.supply.total,
+                _sum(kind.supply.in_use),
+                _sum(kind.supply.reserved_for),
+                kind.supply.free,
+            )
+            for kind in found.kinds
+        )
         skipped = ", ".join(f"{host} ({why})" for host, why in found.skipped)
         left_out = f"; nothing is free on {skipped}" if skipped else ""
-        yield Section(f"{found.domain}, {found.hosts} hosts{left_out}", tuple(rows))
+        yield ClusterSums(f"{found.domain}, {found.hosts} hosts{left_out}", sums)
 
 
 def _sum(tally: tuple[tuple[str, int], ...]) -> int:
