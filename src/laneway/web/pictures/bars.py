@@ -64,14 +64,15 @@ def capacity_bar(bar: Bar, *, ids: str, say: Say) -> Markup:
         )
         for kind, count in pieces
     ]
+    listed = Markup('<ul class="bar-numbers" role="list">{}</ul>').format(Markup("").join(numbers))
     return Markup(
-        '<div class="pic bar"><p class="bar-name">{} <span class="bar-total">{}</span></p>{}'
-        '<ul class="bar-numbers" role="list">{}</ul></div>'
+        '<div class="pic bar"><p class="bar-name">{} <span class="bar-total">{}</span></p>'
+        "{}{}</div>"
     ).format(
         named(bar.name),
         say("pictures.bar_total", count=f"{bar.counts.total:,}"),
         _drawn(bar, pieces, ids, say),
-        Markup("").join(numbers),
+        listed if numbers else "",
     )
 
 

@@ -2,11 +2,15 @@
 
 The memory is one SVG, an image with a name and a description. What a person can follow from it
 (the vGPU, its holder) is in the list of its parts, which is HTML: an image has nothing to focus.
+
+A page is drawn again whenever something on it changes, for each of its readers. Most of its GPUs
+are as before then, so the latest pictures are kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
@@ -24,6 +28,7 @@ from laneway.web.pictures.drawing import (
 from laneway.web.pictures.legend import functions, key, legend
 from laneway.web.pictures.marks import PATTERNS, clean, fits_from, gib, percent, text
 
+_KEPT = 256
 _BRACKETS = 22
 _BADGES = 10
 _BOX = 64
@@ -43,6 +48,7 @@ class _Run(NamedTuple):
     parts: tuple[Part, ...]
 
 
+@lru_cache(maxsize=_KEPT)
 def gpu_picture(drawing: GpuDrawing, *, ids: str, say: Say) -> Markup:
     """The whole picture: memory, key, virtual functions and the list of parts.
 
@@ -75,6 +81,7 @@ def gpu_change(before: GpuDrawing, after: GpuDrawing, *, ids: str, say: Say) -> 
     return Markup('<div class="pic-change">{}</div>').format(Markup("").join(pictures))
 
 
+@lru_cache(maxsize=_KEPT)
 def memory(drawing: GpuDrawing, *, ids: str, say: Say) -> Markup:
     """The memory of a GPU, to scale; of a GPU in MIG mode also its compute slices."""
     runs = [run for run in _runs(drawing.parts) if _is_narrow(run, drawing.mib)]

@@ -45,7 +45,9 @@ def key(drawing: GpuDrawing, *, ids: str, say: Say) -> Markup:
         Markup("<li>{}{}</li>").format(_swatch(kind, ids), say(f"pictures.key_{kind}"))
         for kind in found
     ]
-    listed = Markup('<ul class="pic-key" role="list">{}</ul>').format(Markup("").join(items))
+    listed = Markup("")
+    if items:
+        listed += Markup('<ul class="pic-key" role="list">{}</ul>').format(Markup("").join(items))
     if drawing.occupied and not drawing.placed:
         listed += Markup('<p class="pic-note">{}</p>').format(say("pictures.not_placed"))
     return listed

@@ -53,15 +53,16 @@ def _choice(one: Choice, mib: int, say: Say) -> Markup:
     start = gib(one.place.start * mib // EIGHTHS)
     kind = "pic-chosen" if one.chosen else ""
     where = f"place place-at-{one.place.start} place-of-{one.place.size} {kind}".rstrip()
-    label = say("pictures.choose", name=clean(one.place.profile), start=start)
-    sign = "✓" if one.chosen else "+"
+    words = Markup(
+        '<span aria-hidden="true">{}</span><span class="visually-hidden">{}</span>'
+    ).format(
+        "✓" if one.chosen else "+",
+        say("pictures.choose", name=clean(one.place.profile), start=start),
+    )
     if one.href:
         current = Markup(' aria-current="true"') if one.chosen else ""
-        return Markup('<a class="{}" href="{}" aria-label="{}"{}>{}</a>').format(
-            where, one.href, label, current, sign
-        )
-    pressed = "true" if one.chosen else "false"
+        return Markup('<a class="{}" href="{}"{}>{}</a>').format(where, one.href, current, words)
     return Markup(
-        '<button class="{}" type="submit" form="{}" name="{}" value="{}" aria-label="{}"'
-        ' aria-pressed="{}">{}</button>'
-    ).format(where, one.form, one.name, one.value, label, pressed, sign)
+        '<button class="{}" type="submit" form="{}" name="{}" value="{}" aria-pressed="{}">'
+        "{}</button>"
+    ).format(where, one.form, one.name, one.value, "true" if one.chosen else "false", words)

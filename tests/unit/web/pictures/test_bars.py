@@ -50,6 +50,7 @@ def test_few_of_very_many_can_be_seen() -> None:
 def test_a_type_without_devices_says_so() -> None:
     root = read(capacity_bars([Bar(name=Named("x"), counts=Counts())], ids="c", say=SAY))
     assert "No devices." in words(root)
+    assert not of_class(root, "bar-numbers")  # a list without items is none
 
 
 def test_several_bars_and_any_names_fit_one_page() -> None:
