@@ -19,6 +19,8 @@ class Say(Protocol):
 
     def __call__(self, id_: str, /, **values: object) -> str: ...
 
+    def __hash__(self) -> int: ...
+
 
 class State(StrEnum):
     """How a vGPU, a GPU instance or a virtual function is."""
