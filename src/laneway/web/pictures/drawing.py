@@ -143,10 +143,15 @@ def compared(before: GpuDrawing, after: GpuDrawing) -> tuple[GpuDrawing, GpuDraw
 
     A part stays if there is one of its profile at its place. A part of the same profile at another
     place has moved, where it is the same vGPU or GPU instance; the others are removed and new.
+    Where places are not known, the same vGPU or GPU instance stays.
     """
     old, new = list(before.occupied), list(after.occupied)
-    _pairs(old, new, lambda part: (part.name, part.start))
-    moved = _pairs(old, new, lambda part: (part.name, _identity(part)))
+    moved: list[tuple[Part, Part]] = []
+    if before.placed and after.placed:
+        _pairs(old, new, lambda part: (part.name, part.start))
+        moved = _pairs(old, new, lambda part: (part.name, _identity(part)))
+    else:
+        _pairs(old, new, lambda part: (part.name, _identity(part)))
     changes_old = {id(part): Change.REMOVED for part in old}
     changes_new = {id(part): Change.NEW for part in new}
     for was, now in moved:

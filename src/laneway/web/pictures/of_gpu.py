@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -33,7 +33,7 @@ def drawing_of(gpu: Gpu, links: Links = Links()) -> GpuDrawing | None:  # noqa: 
     found = occupancy(gpu)
     if found is None:
         return None
-    vgpus = {one.spec.address: _vgpu(one, links) for one in gpu.vgpus}
+    vgpus = {one.spec.address: vgpu_of(one, links) for one in gpu.vgpus}
     parts, placed = _parts(gpu, found, vgpus)
     number_of = {
         vgpu.name.text: number
@@ -63,7 +63,7 @@ def places_of(gpu: Gpu) -> tuple[Position, ...]:
 # ---------------------------------------------------------------------------------------- vGPUs
 
 
-def _vgpu(one: VGPUDevice, links: Links) -> Vgpu:
+def vgpu_of(one: VGPUDevice, links: Links) -> Vgpu:
     """The vGPU of a virtual function, which may have none."""
     status, has = one.status, one.status.allocation
     state, why = _state(one)
@@ -109,7 +109,14 @@ def _parts(gpu: Gpu, found: Occupancy, vgpus: Mapping[str, Vgpu]) -> tuple[tuple
     """The memory from its beginning to its end, and whether the places are known."""
     if there := _positions(gpu):
         return tuple(_at_positions(gpu, found.mib, there, vgpus)), True
-    ids = iter(number for number, _ in _instances(gpu))
+    return in_order(found, vgpus, [number for number, _ in _instances(gpu)]), found.placed
+
+
+def in_order(
+    found: Occupancy, vgpus: Mapping[str, Vgpu], instances: Iterable[int] = ()
+) -> tuple[Part, ...]:
+    """Parts one after another; `instances` are the ids of GPU instances in the same order."""
+    ids = iter(instances)
     parts, start = [], 0
     for one in found.parts:
         parts.append(
@@ -123,7 +130,7 @@ def _parts(gpu: Gpu, found: Occupancy, vgpus: Mapping[str, Vgpu]) -> tuple[tuple
             )
         )
         start += one.mib
-    return tuple(parts), found.placed
+    return tuple(parts)
 
 
 def _at_positions(
