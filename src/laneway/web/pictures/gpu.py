@@ -33,7 +33,7 @@ _BRACKETS = 22
 _BADGES = 10
 _BOX = 64
 _AXIS = 20
-_COMPUTE = 44
+_COMPUTE = 50
 _SEVERAL = 2
 _BADGE = {Change.NEW: "+", Change.REMOVED: "\N{MINUS SIGN}", Change.MOVED: "→"}
 _NAMED_FROM = {f"pic-from-{width}" for width in (16, 20, 24, 30, 36, 44, 54)}
@@ -277,18 +277,18 @@ def _compute(drawing: GpuDrawing, ids: str, top: int, say: Say) -> Iterator[Mark
     """Compute slices, in the order of the instances: which of them one has is not reported."""
     used = sum(part.compute for part in drawing.occupied)
     words = say("pictures.compute", used=used, whole=drawing.compute)
-    yield Markup('<text class="pic-axis" x="0" y="{}">{}</text>').format(top + 14, words)
+    yield Markup('<text class="pic-axis" x="0" y="{}">{}</text>').format(top + 18, words)
     at, whole = 0, max(drawing.compute, used)
     for number, part in enumerate(drawing.occupied, 1):
         if part.compute:
-            yield _slices(at, part.compute, whole, top + 22, Markup('class="pic-slice"'))
+            yield _slices(at, part.compute, whole, top + 26, Markup('class="pic-slice"'))
             middle = percent(at + part.compute / 2, whole)
             share = part.compute / whole
-            yield text(str(number), x=middle, y=top + 36, share=share, kind="pic-number")
+            yield text(str(number), x=middle, y=top + 40, share=share, kind="pic-number")
             at += part.compute
     for slice_ in range(at, whole):
         fill = Markup('class="pic-slice-free" fill="url(#{}-free)"').format(ids)
-        yield _slices(slice_, 1, whole, top + 22, fill)
+        yield _slices(slice_, 1, whole, top + 26, fill)
 
 
 def _slices(at: int, count: int, whole: int, top: int, how: Markup) -> Markup:

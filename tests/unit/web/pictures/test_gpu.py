@@ -63,6 +63,9 @@ A2 = GpuDrawing(
 def shown(drawing: GpuDrawing) -> ET.Element:
     root = read(gpu_picture(drawing, ids="gpu-x", say=SAY))
     check_harmless(root, "gpu-x")
+    [svg] = of_class(root, "pic-memory")
+    for box in svg.findall(".//g//rect") + of_class(svg, "pic-slice"):
+        assert int(box.get("y", "")) + int(box.get("height", "")) < int(svg.get("height", ""))
     return root
 
 
@@ -83,6 +86,12 @@ def test_parts_are_to_scale_and_of_their_kind() -> None:
         ("pic-bad", "50%", "12.5%"),
         ("pic-free", "62.5%", "37.5%"),
     ]
+
+
+def test_parts_have_the_numbers_of_the_list() -> None:
+    groups = shown(A2).findall(".//svg[@class='pic-memory']/g")
+    numbers = [[words(one) for one in of_class(group, "pic-number")] for group in groups]
+    assert numbers == [["1"], ["2"], ["3"], []]
 
 
 def test_what_is_broken_has_a_pattern_and_a_sign_and_what_is_free_has_a_pattern() -> None:

@@ -142,9 +142,10 @@ def mig(**ids: list[str]) -> MigConfiguration:
 
 
 def test_gpu_instances_are_where_their_ids_say() -> None:
-    vgpus = vgpu(4, configure_vgpu_type_name="GRID A100-1-5C", gpu_instance=11)
+    small = vgpu(4, configure_vgpu_type_name="GRID A100-1-5C", gpu_instance=11)
+    large = vgpu(5, configure_vgpu_type_name="GRID A100-3-20C", gpu_instance=1)
     layout = mig(_3g_20gb=["1"], _1g_5gb=["11"])
-    one = gpu(vgpus, card="20f1", mode="MIGBacked", mig=layout)
+    one = gpu(small, large, card="20f1", mode="MIGBacked", mig=layout)
     found = drawn(one)
     assert [(part.start // GIB, part.name, part.id, part.compute) for part in found.parts] == [
         (0, "3g.20gb", 1, 3),
@@ -152,7 +153,7 @@ def test_gpu_instances_are_where_their_ids_say() -> None:
         (25, "", None, 0),
     ]
     assert [part.name.text for part in found.parts[1].vgpus] == ["0000:08:00.4"]
-    assert found.functions[0].part == 2
+    assert [function.part for function in found.functions] == [2, 1]
     assert (found.placed, found.compute) == (True, 7)
     assert [(place.profile, place.start) for place in places_of(one)] == [
         ("1g.5gb", 5),

@@ -82,6 +82,13 @@ def test_another_mode_takes_what_is_not_in_use() -> None:
     assert not after.placed
 
 
+def test_in_mixed_sizes_all_are_made_again_so_every_place_is_known() -> None:
+    one = gpu(vgpu(4, Q4), vgpu(5), vgpu(6))
+    after = with_vgpus(one, {Q4: 1, Q8: 1}, mixed=True, links=Links())
+    assert after is not None
+    assert after.placed
+
+
 def test_a_gpu_without_virtual_functions_can_be_planned() -> None:
     after = with_vgpus(gpu(mode=""), {Q4: 3}, mixed=False, links=Links())
     assert after is not None
