@@ -1,17 +1,16 @@
-"""A cluster of 1,000 nodes with 8,000 GPUs, whose objects carry markup in all that takes a text."""
+"""1,000 nodes with 8,000 vGPUs, made objects with markup in all that takes a text."""
 
 from __future__ import annotations
 
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from support.chromium import PLACES, Person, Visit
-from support.many_nodes import GPUS, MARKUP, NODES, node
+from support.many_nodes import EACH, MARKUP, NODES, node
 from support.web_site import DEVICES, SeparateSite
 
-GPU = f"/apis/{DEVICES}/v1beta1/sriovgpudevices/{node(700)}-000001000"
 AWAY = "The API server does not answer"
 TAKEN = "taken"
 
@@ -23,23 +22,28 @@ def administrator(visit: Visit, large_site: SeparateSite) -> Person:
     return person
 
 
-def rows(page: Page) -> int:
-    return page.get_by_role("row").count()
+def vgpu_of(name: str) -> str:
+    return f"{name}-000001000"
+
+
+def enable(site: SeparateSite, name: str) -> None:
+    path = f"/apis/{DEVICES}/v1beta1/vgpudevices/{vgpu_of(name)}"
+    site.api.call(path, "PATCH", {"spec": {"enabled": True}})
 
 
 def test_tables_are_paged_filtered_and_live(
     administrator: Person, large_site: SeparateSite
 ) -> None:
-    page = administrator.go("/gpus")
-    expect(page.get_by_text(f"of {NODES * GPUS + 1}")).to_be_visible()
-    assert rows(page) < 200
-    page.get_by_role("searchbox").fill(node(700))
-    expect(page.get_by_text(f"{GPUS} of {GPUS}")).to_be_visible()
-    large_site.api.call(f"{GPU}/status", "PATCH", {"status": {"mode": "sriov"}})
-    large_site.api.call(GPU, "PATCH", {"spec": {"enabled": True}})
-    expect(page.get_by_role("row").filter(has_text=f"{node(700)}-000001000")).to_contain_text(
-        "Enabled"
-    )
+    name = node(700)
+    page = administrator.go("/vgpus")
+    expect(page.get_by_text(f"of {NODES * EACH + 1}")).to_be_visible()
+    assert page.get_by_role("row").count() < 200
+    page.get_by_role("searchbox").fill(name)
+    expect(page.get_by_text(f"{EACH} of {EACH}")).to_be_visible()
+    row = page.get_by_role("row").filter(has_text=vgpu_of(name))
+    expect(row).not_to_contain_text("In progress")
+    enable(large_site, name)
+    expect(row).to_contain_text("In progress")
 
 
 def test_texts_of_objects_and_addresses_are_only_shown(administrator: Person) -> None:
@@ -55,8 +59,8 @@ def test_texts_of_objects_and_addresses_are_only_shown(administrator: Person) ->
 
 
 def test_a_page_outlives_the_api_server(administrator: Person, large_site: SeparateSite) -> None:
-    page = administrator.go("/gpus?q=" + node(701))
-    row = page.get_by_role("row").filter(has_text=f"{node(701)}-000001000")
+    page = administrator.go("/vgpus?q=" + node(701))
+    row = page.get_by_role("row").filter(has_text=vgpu_of(node(701)))
     expect(row).to_be_visible()
     large_site.stop_server()
     try:
@@ -68,5 +72,5 @@ def test_a_page_outlives_the_api_server(administrator: Person, large_site: Separ
     finally:
         large_site.start_server()
     expect(page.get_by_text(AWAY)).to_be_hidden()
-    large_site.api.call(GPU.replace(node(700), node(701)), "PATCH", {"spec": {"enabled": True}})
-    expect(row).to_contain_text("Enabled")
+    enable(large_site, node(701))
+    expect(row).to_contain_text("In progress")

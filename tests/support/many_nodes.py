@@ -1,4 +1,4 @@
-"""Objects of 1,000 nodes with eight GPUs each, and some with markup in all that takes a text."""
+"""Objects of 1,000 nodes with eight vGPUs each, and some with markup in all that takes a text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from laneway.kube.config import load
 from laneway.kube.resource import Resource, served
 from laneway.roles.install import install_crds
 
-NODES, GPUS = 1000, 8
+NODES, EACH = 1000, 8
 MARKUP = "<img src=x onerror=document.title='taken'>\"'><script>document.title='taken'</script>"
 _NODES = Resource("", "v1", "nodes", False, PCIDevice)
 _AT_ONCE = 16
@@ -50,14 +50,14 @@ async def _make(kubeconfig: Path) -> None:
 
 
 def _fleet() -> Iterator[tuple[Resource[Any], Object, Object]]:
-    gpus = served(SRIOVGPUDevice)
+    vgpus = served(VGPUDevice)
     for number in range(NODES):
         name = node(number)
         yield _NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}, {}
-        for at in range(GPUS):
-            address = f"0000:{at + 1:02x}:00.0"
+        for at in range(EACH):
+            address = f"0000:01:00.{at}"
             spec = {"address": address, "nodeName": name, "enabled": False}
-            yield gpus, _device(gpus, f"{name}-0000{at + 1:02x}000", name, spec), {}
+            yield vgpus, _device(vgpus, f"{name}-00000100{at}", name, spec), {}
 
 
 def _odd() -> Iterator[tuple[Resource[Any], Object, Object]]:
