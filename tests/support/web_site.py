@@ -14,7 +14,7 @@ import yaml
 from support.processes import READY, Api, Laneway
 
 ONCE = "/sign-in/once/"
-ANSWERS = "the web interface answers on "
+ANSWERS = "the web interface answers on 127.0.0.1 port "
 RBAC = "rbac.authorization.k8s.io"
 DEVICES = "devices.harvesterhci.io"
 READ = ("get", "list", "watch")
@@ -96,8 +96,8 @@ class SeparateSite(WebSite):
         fill(kubeconfig)
         ports = ("--address", "127.0.0.1:0", "--health-address", "127.0.0.1:0")
         self._ui = Laneway("ui", *ports, "--kubeconfig", str(kubeconfig), "--log-level", "info")
-        place = self._ui.until(ANSWERS).partition(ANSWERS)[2].split()[0].rstrip('"}')
-        super().__init__(f"http://{place}", data_dir)
+        port = self._ui.until(ANSWERS).partition(ANSWERS)[2].rstrip('"}')
+        super().__init__(f"http://127.0.0.1:{port}", data_dir)
 
     def _serve(self, port: int) -> Laneway:
         arguments = ("serve", "--port", str(port), "--data-dir", str(self._data_dir))
