@@ -296,7 +296,8 @@ prepare_browser() {
 run_browser() {
   local pictures=$cache/browser status=0
   rm -rf "$pictures"
-  TMPDIR=$scratch LANEWAY_PICTURES=$pictures "$python" -m pytest -q --durations=6 tests/browser ||
+  TMPDIR=$scratch LANEWAY_PICTURES=$pictures "$python" -m pytest -q --timeout 300 --durations=6 \
+    tests/browser ||
     status=$?
   [[ ! -d $pictures ]] || echo "tiers: pictures of what failed: $pictures"
   return $status
