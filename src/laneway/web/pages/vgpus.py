@@ -85,7 +85,7 @@ def _rows(visit: Visit) -> Rows[VGPUDevice]:
     return visit.site.rows(
         "vgpus",
         lambda: _table(visit).rows(
-            keys=[key.name for key in store.keys()],
+            keys=[one.metadata.name for one in store],
             build=store.get,
             touched=touched,
             indexed=["node"],
