@@ -19,8 +19,9 @@ from kubebasics.serving.listening import listening
 from laneway.kube.client import Client
 from laneway.kube.cluster import Cluster, ClusterConfig
 from laneway.kube.cluster import User as ClusterUser
+from laneway.web.access import Question
 from laneway.web.rendering import Rendering, Texts
-from laneway.web.session.guard import SESSION
+from laneway.web.session.guard import SESSION, SignedIn
 from laneway.web.session.sign_in import SignIn
 
 ADMIN, ALICE = "admin-token", "alice-token"
@@ -138,6 +139,7 @@ async def site(sign_in: SignIn, port: int = 0) -> AsyncIterator[str]:
         session = request[SESSION]
         if "ask" in request.query:
             await session.client.raw("/version")
+        await SignedIn().user(request, [Question("list", "", word) for word in request.query])
         text = f'{session.name} <input name="csrf" value="{session.csrf}">'
         return web.Response(text=text, content_type="text/html")
 

@@ -192,16 +192,17 @@ async def test_what_a_page_does_by_itself_keeps_no_session_alive(
     assert boosted.headers["HX-Redirect"] == "/sign-in?next=%2Fvms"
 
 
+@pytest.mark.parametrize("what", ["ask", "pods"], ids=["reading", "rights"])
 async def test_a_token_that_the_server_no_longer_accepts_ends_the_session(
-    place: Place, sign_in: SignIn, visit: Visit
+    place: Place, sign_in: SignIn, visit: Visit, what: str
 ) -> None:
     browser = visit()
     await browser.sign_in(ALICE)
     authenticator = place.server._authenticator
     assert authenticator is not None
     authenticator._users.clear()
-    reply = await browser.get("/vms?ask=1")
-    assert reply.headers["Location"] == "/sign-in?next=%2Fvms%3Fask%3D1&notice=session_refused"
+    reply = await browser.get(f"/vms?{what}=1")
+    assert reply.headers["Location"] == f"/sign-in?next=%2Fvms%3F{what}%3D1&notice=session_refused"
     assert len(sign_in.sessions) == 0
 
 

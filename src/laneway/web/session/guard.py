@@ -152,9 +152,16 @@ class SignedIn:
     """The users of requests that the guard has let through."""
 
     async def user(self, request: web.Request, questions: Iterable[Question]) -> Session:
-        """The user, of whom the answers to these questions are known or cannot be."""
+        """The user, of whom the answers to these questions are known or cannot be.
+
+        Raises UnauthorizedError or CredentialsError when the token is no longer accepted, which
+        ends the session.
+        """
         session = request[SESSION]
         await session.access.load(questions)
+        failure = session.access.failure
+        if isinstance(failure, UnauthorizedError | CredentialsError):
+            raise failure
         return session
 
     def csrf(self, request: web.Request) -> str:
