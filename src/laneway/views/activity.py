@@ -78,7 +78,7 @@ class Row(NamedTuple):
     reason: str
     text: str
     warning: bool
-    count: int
+    times: int
     change: HardwareChange | None = None
     """What was done to hardware; None of any other event."""
 
@@ -150,7 +150,7 @@ def row_of(event: Event) -> Row:
         reason=event.reason,
         text=event.message,
         warning=event.type == "Warning",
-        count=max(event.count, event.series.count, 1),
+        times=max(event.count, event.series.count, 1),
         change=hardware_change.read(meta.annotations) if of_hardware else None,
     )
 

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 
 from aiohttp import web
 
-from laneway.kube.errors import ApiError, KubeError
+from laneway.kube.errors import ApiError, CredentialsError, KubeError, UnauthorizedError
 from laneway.web.access import Question
 from laneway.web.metrics import UiMetrics
 from laneway.web.navigation import navigation
@@ -122,6 +122,8 @@ class Web:
             outcome = await action.act(visit)
         except NotFound:
             return await self._problem(request, 404, "not_found")
+        except (UnauthorizedError, CredentialsError):
+            raise  # the session is over
         except KubeError as error:
             outcome = Again({"": [words_of(error)]})
         if isinstance(outcome, Done):
@@ -237,9 +239,13 @@ async def static_file(request: web.Request) -> web.Response:
     if file is None or request.match_info["hash"] != file.fingerprint:
         raise web.HTTPNotFound
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-    response = web.Response(body=file.content, content_type=kind, charset="utf-8")
+    takes_gzip = "gzip" in request.headers.get("Accept-Encoding", "")
+    body = file.compressed if takes_gzip else file.content
+    response = web.Response(body=body, content_type=kind, charset="utf-8")
+    if takes_gzip:
+        response.headers["Content-Encoding"] = "gzip"
     response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
-    response.enable_compression()
+    response.headers["Vary"] = "Accept-Encoding"
     return response
 
 

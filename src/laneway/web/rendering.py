@@ -7,6 +7,7 @@ by ids that name the page and the place; a translation is another folder with th
 from __future__ import annotations
 
 import functools
+import gzip
 import hashlib
 import os
 import re
@@ -68,6 +69,8 @@ class StaticFile(NamedTuple):
     """A file that browsers load."""
 
     content: bytes
+    compressed: bytes
+    """The same for browsers that take gzip, which are all."""
     fingerprint: str
     """A short hash, so that browsers may keep the file until it changes."""
 
@@ -83,7 +86,8 @@ def static_files() -> Mapping[str, StaticFile]:
             with open(path, "rb") as file:
                 content = file.read()
             shown = os.path.relpath(path, root).replace(os.sep, "/")
-            found[shown] = StaticFile(content, hashlib.sha256(content).hexdigest()[:12])
+            short = hashlib.sha256(content).hexdigest()[:12]
+            found[shown] = StaticFile(content, gzip.compress(content, mtime=0), short)
     return found
 
 

@@ -1,4 +1,4 @@
-"""The web interface on a cluster: it reads what it shows, and nothing can be written by its rights."""
+"""The web interface on a cluster reads what it shows, and its rights write nothing."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_an_event_with_a_damaged_annotation_is_a_plain_one(text: str) -> None:
 def test_a_time_is_read_in_every_form_and_its_absence_is_no_error() -> None:
     series = {"count": 7, "lastObservedTime": "2030-01-01T00:00:09.000001Z"}
     seen = row_of(event("a", series=series))
-    assert (seen.count, seen.time) == (7, "2030-01-01T00:00:09.000001Z")
+    assert (seen.times, seen.time) == (7, "2030-01-01T00:00:09.000001Z")
     assert [row.key for row in rows([event("a", "soon"), event("b")])] == ["default/b", "default/a"]
     assert moment("2030-01-01") == datetime(2030, 1, 1, tzinfo=UTC)
     assert moment("<script>") is None

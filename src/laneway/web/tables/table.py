@@ -21,7 +21,7 @@ T = TypeVar("T")
 SIZES = (25, 50, 100)
 SIZE = 50
 FEW = 100
-"""A filter with more options is a field to type in."""
+"""A filter with more options, or with none, is a field to type in."""
 
 
 class Option(NamedTuple):
@@ -332,7 +332,7 @@ def _title(one: Filter[Any], value: str) -> str:
 
 def _choice(one: Filter[Any], value: str) -> Choice:
     options = one.options()
-    return Choice(one, options, value, typed=len(options) > FEW)
+    return Choice(one, options, value, typed=not options or len(options) > FEW)
 
 
 def _number(text: str, default: int, allowed: Sequence[int] = ()) -> int:
