@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -75,11 +76,14 @@ class SimulatedSite(WebSite):
         hosts = [argument for model in models for argument in ("--simulate", model)]
         ports = ("--port", "0", "--ui-port", "0")
         self._up = Laneway("up", "--no-local", *hosts, *ports, "--data-dir", str(data_dir))
-        self._up.until(READY)
-        self.once = self._up.until(ONCE).strip()
-        """The address that signs the administrator in, once."""
-        parts = urlsplit(self.once)
-        super().__init__(f"{parts.scheme}://{parts.netloc}", data_dir)
+        with contextlib.ExitStack() as started:
+            started.callback(self.end)
+            self._up.until(READY)
+            self.once = self._up.until(ONCE).strip()
+            """The address that signs the administrator in, once."""
+            parts = urlsplit(self.once)
+            super().__init__(f"{parts.scheme}://{parts.netloc}", data_dir)
+            started.pop_all()
 
     def end(self) -> None:
         self._up.end(signal.SIGKILL)
@@ -91,13 +95,17 @@ class SeparateSite(WebSite):
     def __init__(self, data_dir: Path, fill: Callable[[Path], None]) -> None:
         """`fill` makes the objects, with the kubeconfig."""
         self._data_dir = data_dir
-        self._server = self._serve(0)
         kubeconfig = data_dir / "kubeconfig"
-        fill(kubeconfig)
         ports = ("--address", "127.0.0.1:0", "--health-address", "127.0.0.1:0")
-        self._ui = Laneway("ui", *ports, "--kubeconfig", str(kubeconfig), "--log-level", "info")
-        port = self._ui.until(ANSWERS).partition(ANSWERS)[2].rstrip('"}')
-        super().__init__(f"http://127.0.0.1:{port}", data_dir)
+        with contextlib.ExitStack() as started:
+            self._server = self._serve(0)
+            started.callback(self._server.end, signal.SIGKILL)
+            fill(kubeconfig)
+            self._ui = Laneway("ui", *ports, "--kubeconfig", str(kubeconfig), "--log-level", "info")
+            started.callback(self._ui.end, signal.SIGKILL)
+            port = self._ui.until(ANSWERS).partition(ANSWERS)[2].rstrip('"}')
+            super().__init__(f"http://127.0.0.1:{port}", data_dir)
+            started.pop_all()
 
     def _serve(self, port: int) -> Laneway:
         arguments = ("serve", "--port", str(port), "--data-dir", str(self._data_dir))
