@@ -14,6 +14,7 @@ import msgspec
 
 from laneway.api import (
     Condition,
+    CoreNode,
     LayoutGpu,
     MigConfiguration,
     ObjectMeta,
@@ -158,7 +159,7 @@ def assemble(
     )
 
 
-def staleness(node: Node | None) -> str:
+def staleness(node: Node | CoreNode | None) -> str:
     """Why the objects of a node may be out of date. A node that is not judged is taken as it is."""
     if node is None:
         return "the cluster has no such node any more"

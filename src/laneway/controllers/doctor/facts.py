@@ -290,7 +290,7 @@ async def _nodes(
     looked_after: set[str] = set()
     if agents is not None:
         pods = await asking.all(PODS, agents.metadata.namespace)
-        looked_after = {one.spec.node_name for one in pods if _is_agent(one)}
+        looked_after = {one.spec.node_name for one in pods if is_agent(one)}
     elif await _is_led(asking, now):
         # Agents without pods, as in laneway up. Each has said how it is; Harvester's controller
         # makes such objects, too, and says nothing.
@@ -313,7 +313,8 @@ async def _is_led(asking: Asking, now: datetime) -> bool:
     return lease is not None and bool(lease.spec.holder_identity) and lease.spec.renew_time > since
 
 
-def _is_agent(pod: Pod) -> bool:
+def is_agent(pod: Pod) -> bool:
+    """Whether a pod is an agent of Laneway's that answers."""
     owners = [(one.kind, one.name) for one in pod.metadata.owner_references]
     return ("DaemonSet", AGENT) in owners and pod_is_ready(pod)
 

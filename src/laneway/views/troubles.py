@@ -1,0 +1,121 @@
+"""What is not as it should be: an object or a node, how bad it is, and why.
+
+One trouble stands for an object, the worst that can be said about it. The sentences are those that
+agents and the doctor write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from typing import Protocol
+
+import msgspec
+
+from laneway.api import (
+    MIG_OUT_OF_SYNC,
+    Condition,
+    CoreNode,
+    MigConfiguration,
+    ObjectMeta,
+    PCIDevice,
+    SRIOVGPUDevice,
+    Status,
+    find_condition,
+)
+from laneway.controllers.ledger import nodes
+from laneway.views import answers
+from laneway.views.gpus import staleness
+
+DELETION, NOT_ANSWERED = "Deletion", "NotAnswered"
+NO_AGENT, NODE_CLOSED, NODE_GONE = "NoAgent", "NodeClosed", "NodeNotFound"
+_QUARANTINED = "DeviceQuarantined"
+
+
+class Weight(IntEnum):
+    """How bad it is, the worst first."""
+
+    FAILED = 0
+    """Refused or failed; nothing changes by itself."""
+    DEGRADED = 1
+    """It works, but not as it should."""
+    WORKING = 2
+    """An agent is at work, or has not answered yet."""
+    NOTED = 3
+    """An administrator decided it, and it explains why something else does not work."""
+
+
+class Trouble(msgspec.Struct, frozen=True, gc=False):
+    """What is wrong with one object."""
+
+    weight: Weight
+    reason: str
+    message: str = ""
+
+
+class Device(Protocol):
+    """Any object of ours, as far as it is judged here."""
+
+    @property
+    def metadata(self) -> ObjectMeta: ...
+    @property
+    def status(self) -> Status: ...
+
+
+def of_device(obj: Device) -> Trouble | None:
+    """What is wrong with an object of ours, by its conditions; None where nothing is."""
+    meta = obj.metadata
+    if isinstance(obj, PCIDevice):
+        return _of_pci(obj.status.conditions)
+    if isinstance(obj, SRIOVGPUDevice):
+        answer = answers.of_gpu(obj, meta.generation)
+    else:
+        answer = answers.answer_of(obj.status, meta.generation)
+    if answer.kind == "refused":
+        return Trouble(Weight.FAILED, answer.reason, answer.message)
+    if isinstance(obj, MigConfiguration) and obj.status.status == MIG_OUT_OF_SYNC:
+        return Trouble(Weight.DEGRADED, MIG_OUT_OF_SYNC, obj.status.message)
+    for one in obj.status.conditions:
+        if one.type != "Ready" and one.status == "False" and one.message:
+            return Trouble(Weight.DEGRADED, one.reason or one.type, one.message)
+    if meta.deletion_timestamp:
+        since = f"It is being deleted since {meta.deletion_timestamp}."
+        return Trouble(Weight.WORKING, DELETION, since)
+    if answer.kind == "done":
+        return None
+    return Trouble(
+        Weight.WORKING, answer.reason or NOT_ANSWERED, answer.message or "No agent has answered yet."
+    )
+
+
+def _of_pci(conditions: Sequence[Condition]) -> Trouble | None:
+    """Of a device that is only observed: that it cannot be claimed is nothing wrong."""
+    for one in conditions:
+        if one.reason == _QUARANTINED:
+            return Trouble(Weight.FAILED, one.reason, one.message)
+    ready = find_condition(conditions, "Ready")
+    if ready is None or ready.status == "True":
+        return None
+    return Trouble(Weight.FAILED, ready.reason, ready.message)
+
+
+def of_node(
+    node: CoreNode | None, *, agent: bool, devices: bool
+) -> Iterator[Trouble]:
+    """What is wrong with a node, worst first.
+
+    `agent`: whether one answers for it. `devices`: whether there are objects or labels of GPUs.
+    """
+    if node is None:
+        yield Trouble(Weight.FAILED, NODE_GONE, "The cluster has no such node any more.")
+        return
+    closed = nodes.of_node(node).closed
+    noted = Trouble(Weight.NOTED, NODE_CLOSED, f"{closed[:1].upper()}{closed[1:]}.")
+    if stale := staleness(node):
+        yield Trouble(Weight.FAILED, NODE_CLOSED, f"{stale[:1].upper()}{stale[1:]}")
+    elif closed and not node.spec.unschedulable:
+        yield msgspec.structs.replace(noted, weight=Weight.FAILED)
+    if devices and not agent:
+        yield Trouble(Weight.FAILED, NO_AGENT, "The node has GPUs, and no agent manages them.")
+    if closed and not stale and node.spec.unschedulable:
+        yield noted
