@@ -19,6 +19,7 @@ from aiohttp import web
 
 from laneway.kube.errors import ApiError, CredentialsError, KubeError, UnauthorizedError
 from laneway.web.access import Question
+from laneway.web.caches import LEDGER
 from laneway.web.metrics import UiMetrics
 from laneway.web.navigation import navigation
 from laneway.web.page import Again, Done, NotFound, Page, Report, Routes
@@ -76,6 +77,7 @@ class Web:
         self._metrics = metrics
         site.caches.follow(site.changed)  # before the pages that show rows are told
         self._hub = Hub(site.caches)
+        site.ledger.subscribe(lambda _ledger: self._hub.mark(LEDGER))
         site.server.subscribe(self._hub.redraw)
 
     @property

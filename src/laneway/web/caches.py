@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from laneway.admission.indexes import INDEXERS
+from laneway.admission.world import COMING, DEVICE_NAME, FRAMEWORK, GROUP, RESOURCE
 from laneway.api import (
     CoreNode,
     DeviceNode,
@@ -41,6 +43,7 @@ from laneway.kube.kubevirt import (
     VirtualMachineInstance,
 )
 from laneway.kube.resource import Key, KubeObject, Resource, served
+from laneway.kube.store import Indexer
 from laneway.views.activity import EVENTS, Event
 
 NODE = "node"
@@ -81,6 +84,11 @@ class Change(NamedTuple):
     after: Any
 
 
+LEDGER = Change("ledger", Key("", ""), None, None)
+"""The ledger was made again, a moment after what it is made from has changed. Pages that show it
+name `ledger` among their kinds."""
+
+
 def of_node(obj: Any) -> list[str]:
     """The node of a device, by what has its own field for it."""
     spec = getattr(obj, "spec", None)
@@ -95,6 +103,11 @@ def of_node(obj: Any) -> list[str]:
 
 def _of_gpu(vgpu: VGPUDevice) -> list[str]:
     return [f"{vgpu.spec.node_name}/{vgpu.spec.parent_gpu_device_address}"]
+
+
+def _judged(kind: str, *indexes: str) -> Mapping[str, Indexer[Any]]:
+    """Indexes by which the rules of admission look at a kind."""
+    return {name: INDEXERS[kind][name] for name in indexes}
 
 
 class _Profiles:
@@ -153,17 +166,37 @@ class Caches:
                     vgpus.kind,
                     _Profiles(),
                 ),
-                indexers={NODE: of_node, PARENT: _of_gpu},
+                indexers={
+                    NODE: of_node,
+                    PARENT: _of_gpu,
+                    **_judged("vgpus", RESOURCE, FRAMEWORK, COMING),
+                },
             ),
             migs=Informer(client, served(MigConfiguration), indexers=on_node),
             layouts=Informer(client, served(VGPULayout)),
-            pci=Informer(client, served(PCIDevice), indexers=on_node),
-            claims=Informer(client, served(PCIDeviceClaim), indexers=on_node),
+            pci=Informer(
+                client,
+                served(PCIDevice),
+                indexers={**on_node, **_judged("pci_devices", RESOURCE, GROUP)},
+            ),
+            claims=Informer(
+                client,
+                served(PCIDeviceClaim),
+                indexers={**on_node, **_judged("claims", RESOURCE, COMING)},
+            ),
             networks=Informer(client, served(SRIOVNetworkDevice), indexers=on_node),
-            usb=Informer(client, served(USBDevice), indexers=on_node),
-            usb_claims=Informer(client, served(USBDeviceClaim), indexers=on_node),
-            vms=Informer(client, VIRTUAL_MACHINES),
-            instances=Informer(client, INSTANCES),
+            usb=Informer(
+                client,
+                served(USBDevice),
+                indexers={**on_node, **_judged("usb_devices", RESOURCE)},
+            ),
+            usb_claims=Informer(
+                client,
+                served(USBDeviceClaim),
+                indexers={**on_node, **_judged("usb_claims", RESOURCE, COMING)},
+            ),
+            vms=Informer(client, VIRTUAL_MACHINES, indexers=_judged("vms", DEVICE_NAME)),
+            instances=Informer(client, INSTANCES, indexers=_judged("instances", DEVICE_NAME)),
             pods=Informer(client, PODS),
             events=Informer(client, EVENTS),
         )

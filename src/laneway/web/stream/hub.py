@@ -30,7 +30,7 @@ class Hub:
     def __init__(self, caches: Caches) -> None:
         self._tabs: dict[Tab, str] = {}
         self._users: Counter[str] = Counter()
-        caches.follow(self._changed)
+        caches.follow(self.mark)
 
     def __len__(self) -> int:
         return len(self._tabs)
@@ -55,7 +55,8 @@ class Hub:
         for tab in self._tabs:
             tab.redraw()
 
-    def _changed(self, change: Change) -> None:
+    def mark(self, change: Change) -> None:
+        """Have every page drawn again that shows a change."""
         for tab in self._tabs:
             tab.mark(change)
 
