@@ -155,7 +155,13 @@ class Web:
             concerns[0] = context.get("concerns")
             return _out_of_band(self._site.rendering.live(page.template, context))
 
-        tab = Tab(page.kinds, draw, lambda: concerns[0], has=request.query.get("have", ""))
+        tab = Tab(
+            page.kinds,
+            draw,
+            lambda: concerns[0],
+            has=request.query.get("have", ""),
+            pause=page.pause,
+        )
         try:
             with self._hub.open(tab, visit.user.name):
                 return await self._send(request, tab)

@@ -42,6 +42,8 @@ from laneway.kube.kubevirt import (
     VirtualMachine,
     VirtualMachineInstance,
 )
+from laneway.kube.pods import PODS as AGENT_PODS
+from laneway.kube.pods import Pod as AgentPod
 from laneway.kube.resource import Key, KubeObject, Resource, served
 from laneway.kube.store import Indexer
 from laneway.views.activity import EVENTS, Event
@@ -50,6 +52,8 @@ NODE = "node"
 """The index of objects by their node."""
 PARENT = "parent"
 """The index of virtual functions and vGPUs by `NODE/ADDRESS` of their card."""
+AGENTS = "app.kubernetes.io/name=laneway,app.kubernetes.io/component=agent"
+"""Labels of the agents' pods."""
 
 
 class NodeInfo(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -145,6 +149,8 @@ class Caches:
     instances: Informer[VirtualMachineInstance]
     pods: Informer[Pod]
     events: Informer[Event]
+    agents: Informer[AgentPod]
+    """Laneway's own pods on the nodes."""
 
     @classmethod
     def of(cls, client: Client) -> Caches:
@@ -199,6 +205,7 @@ class Caches:
             instances=Informer(client, INSTANCES, indexers=_judged("instances", DEVICE_NAME)),
             pods=Informer(client, PODS),
             events=Informer(client, EVENTS),
+            agents=Informer(client, AGENT_PODS, label_selector=AGENTS),
         )
 
     @property

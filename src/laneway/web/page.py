@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import unquote
 
 from laneway.web.access import Question
+from laneway.web.stream.tab import PAUSE_SECONDS
 
 if TYPE_CHECKING:
     from laneway.web.visit import Visit
@@ -44,7 +45,7 @@ class Page(NamedTuple):
     template: str
     context: Callable[[Visit], Context]
     kinds: frozenset[str] = frozenset()
-    """The caches that its live parts are drawn from, by name."""
+    """The caches that its live parts are drawn from, by name; `ledger` for the ledger."""
     title: str = ""
     """Id of the text of its title; a context with `title` says it better."""
     needs: tuple[Question, ...] = ()
@@ -52,6 +53,8 @@ class Page(NamedTuple):
     asks: tuple[Question, ...] = ()
     """The rights that its buttons depend on."""
     prepare: Callable[[Visit], Awaitable[None]] = _nothing
+    pause: float = PAUSE_SECONDS
+    """For so long after a drawing its live parts are not drawn again."""
 
 
 class Done(NamedTuple):

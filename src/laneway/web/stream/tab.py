@@ -31,16 +31,18 @@ class Tab:
         concerns: Callable[[], Concerns | None],
         *,
         has: str,
+        pause: float = PAUSE_SECONDS,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """A page that is drawn from `kinds`, caches by name.
 
         `concerns`: what the last drawing says about which changes it shows. `has`: the digest of
-        the blocks that the browser has.
+        the blocks that the browser has. `pause`: so long it rests after a drawing.
         """
         self._kinds = kinds
         self._draw = draw
         self._concerns = concerns
+        self._pause = pause
         self._sleep = sleep
         self._dirty = asyncio.Event()
         self._dirty.set()
@@ -71,7 +73,7 @@ class Tab:
             self._dirty.clear()
             if blocks := self._changed():
                 await send(event("blocks", "\n".join(blocks)))
-            await self._sleep(PAUSE_SECONDS)
+            await self._sleep(self._pause)
 
     def _changed(self) -> list[str]:
         drawn = self._draw()
