@@ -76,6 +76,12 @@ def capacity_bar(bar: Bar, *, ids: str, say: Say) -> Markup:
     )
 
 
+def capacity_picture(bar: Bar, *, ids: str, say: Say) -> Markup:
+    """The bar alone, where name and numbers stand beside it."""
+    pieces = [piece for piece in _pieces(bar) if piece.number > 0]
+    return Markup('<div class="pic bar">{}</div>').format(_drawn(bar, pieces, ids, say))
+
+
 def capacity_bars(bars: Sequence[Bar], *, ids: str, say: Say) -> Markup:
     """Several bars, one below the other."""
     drawn = (
