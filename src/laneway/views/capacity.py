@@ -8,8 +8,8 @@ from typing import Any
 from laneway.api import SRIOVGPUDevice
 from laneway.core import names
 from laneway.core.ledger.explain import devices_on
-from laneway.core.ledger.facts import Consumer, Phase
-from laneway.core.ledger.ledger import Entry, Ledger, State, Stock
+from laneway.core.ledger.facts import Consumer, Demand, Phase
+from laneway.core.ledger.ledger import Entry, Ledger, Shortage, State, Stock
 from laneway.core.ledger.question import Answer, Request
 from laneway.core.phrases import several
 from laneway.views.gpus import node_of
@@ -45,12 +45,25 @@ def device_words(entry: Entry) -> str:
 
 def shortages(ledger: Ledger) -> Iterator[str]:
     """A line for every VM or pod whose devices the cluster does not have."""
-    for short in ledger.shortages:
-        missing = ", ".join(f"{count} x {name}" for name, count in sorted(short.missing.items()))
-        if short.phase is Phase.STOPPED:
-            yield f"{short.consumer} is stopped and cannot start: the cluster lacks {missing}"
-        else:
-            yield f"{short.consumer} cannot start: the cluster lacks {missing}"
+    return map(shortage_words, ledger.shortages)
+
+
+def shortage_words(short: Shortage) -> str:
+    """What is missing for one of them."""
+    missing = _each(short.missing)
+    if short.phase is Phase.STOPPED:
+        return f"{short.consumer} is stopped and cannot start: the cluster lacks {missing}"
+    return f"{short.consumer} cannot start: the cluster lacks {missing}"
+
+
+def starting_words(demand: Demand) -> str:
+    """What one that has all of its devices is about to start with."""
+    where = f" on node {demand.node}" if demand.node else ""
+    return f"{demand.consumer} is about to start{where} with {_each(demand.requests)}"
+
+
+def _each(resources: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} x {name}" for name, count in sorted(resources.items()))
 
 
 def plain_stocks(ledger: Ledger, stocks: Iterable[Stock], *, devices: bool) -> dict[str, Any]:
@@ -124,7 +137,7 @@ def answer_words(answer: Answer) -> list[str]:
 
 
 def _brief(request: Request, answer: Answer) -> str:
-    each = ", ".join(f"{count} x {name}" for name, count in sorted(request.resources.items()))
+    each = _each(request.resources)
     every = "each " if answer.vms != 1 else ""
     asked = f"{_vms(answer.vms)} {every}with {each}"
     if answer.yes:

@@ -21,6 +21,7 @@ from laneway.api import (
     PCIDevice,
     SRIOVGPUDevice,
     Status,
+    USBDevice,
     find_condition,
 )
 from laneway.controllers.ledger import nodes
@@ -29,6 +30,7 @@ from laneway.views.gpus import staleness
 
 DELETION, NOT_ANSWERED = "Deletion", "NotAnswered"
 NO_AGENT, NODE_CLOSED, NODE_GONE = "NoAgent", "NodeClosed", "NodeNotFound"
+UNREADABLE = "Unreadable"
 _QUARANTINED = "DeviceQuarantined"
 
 
@@ -65,8 +67,8 @@ class Device(Protocol):
 def of_device(obj: Device) -> Trouble | None:
     """What is wrong with an object of ours, by its conditions; None where nothing is."""
     meta = obj.metadata
-    if isinstance(obj, PCIDevice):
-        return _of_pci(obj.status.conditions)
+    if isinstance(obj, PCIDevice | USBDevice):
+        return _of_observed(obj.status.conditions)
     if isinstance(obj, SRIOVGPUDevice):
         answer = answers.of_gpu(obj, meta.generation)
     else:
@@ -84,11 +86,13 @@ def of_device(obj: Device) -> Trouble | None:
     if answer.kind == "done":
         return None
     return Trouble(
-        Weight.WORKING, answer.reason or NOT_ANSWERED, answer.message or "No agent has answered yet."
+        Weight.WORKING,
+        answer.reason or NOT_ANSWERED,
+        answer.message or "No agent has answered yet.",
     )
 
 
-def _of_pci(conditions: Sequence[Condition]) -> Trouble | None:
+def _of_observed(conditions: Sequence[Condition]) -> Trouble | None:
     """Of a device that is only observed: that it cannot be claimed is nothing wrong."""
     for one in conditions:
         if one.reason == _QUARANTINED:
@@ -99,9 +103,7 @@ def _of_pci(conditions: Sequence[Condition]) -> Trouble | None:
     return Trouble(Weight.FAILED, ready.reason, ready.message)
 
 
-def of_node(
-    node: CoreNode | None, *, agent: bool, devices: bool
-) -> Iterator[Trouble]:
+def of_node(node: CoreNode | None, *, agent: bool, devices: bool) -> Iterator[Trouble]:
     """What is wrong with a node, worst first.
 
     `agent`: whether one answers for it. `devices`: whether there are objects or labels of GPUs.
@@ -119,3 +121,8 @@ def of_node(
         yield Trouble(Weight.FAILED, NO_AGENT, "The node has GPUs, and no agent manages them.")
     if closed and not stale and node.spec.unschedulable:
         yield noted
+
+
+def unreadable(why: str) -> Trouble:
+    """What is wrong with an object that is stored and is not what its kind says."""
+    return Trouble(Weight.FAILED, UNREADABLE, f"It cannot be read: {why}. Correct or delete it.")

@@ -1,0 +1,265 @@
+"""How the cluster stands, worked out once for all who look: what is not as it should be, what
+changed last, what could be created.
+
+Nothing here depends on a user; what of it a user may see is decided by the pages.
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+from laneway.api import SRIOVGPUDevice
+from laneway.controllers.doctor.facts import is_agent
+from laneway.core import keys, names
+from laneway.kube.resource import Key
+from laneway.kube.store import Store
+from laneway.views import troubles
+from laneway.views.gpus import node_of
+from laneway.views.troubles import Trouble, Weight
+from laneway.web.caches import NODE, Caches, Change, of_node
+from laneway.web.derived import Derived, Newest
+
+DEVICES = (
+    "device_nodes",
+    "gpus",
+    "vgpus",
+    "migs",
+    "layouts",
+    "pci",
+    "claims",
+    "networks",
+    "usb",
+    "usb_claims",
+)
+"""The caches of objects of ours."""
+_MINUTE = len("2026-01-01T00:00")
+OBSERVED = ("pci", "usb")
+"""Those that nobody changes: what happens to their devices shows in others."""
+NEWEST = 64
+"""So much of what happened last is known of each kind."""
+
+
+class Found(NamedTuple):
+    """An object that is not as it should be."""
+
+    kind: str
+    """The name of its cache."""
+    key: Key
+    node: str
+    trouble: Trouble
+
+
+class Happened(NamedTuple):
+    """The condition of an object that changed last."""
+
+    moment: str
+    kind: str
+    key: Key
+    node: str
+    condition: str
+    status: str
+    reason: str
+    message: str
+
+
+class Standing:
+    """Call `refresh` before anything is read."""
+
+    def __init__(self, caches: Caches) -> None:
+        self.creatable: Counter[tuple[str, str]] = Counter()
+        """How many vGPUs could be created of each type: by node and resource."""
+        self.creatable_as_of = object()
+        """Another one whenever that has changed."""
+        self.configured: Counter[str] = Counter()
+        """vGPUs by node."""
+        self.by_node: dict[str, set[tuple[str, Key]]] = defaultdict(set)
+        """Which objects are not as they should be."""
+        self._caches = caches
+        stores: dict[str, Store[Any]] = {kind: getattr(caches, kind).store for kind in DEVICES}
+        self._troubles = {
+            kind: Derived(store, functools.partial(_found, kind), self._differs)
+            for kind, store in stores.items()
+        }
+        self._newest = {
+            kind: Newest(store, functools.partial(_happened, kind), NEWEST)
+            for kind, store in stores.items()
+            if kind not in OBSERVED
+        }
+        self._fits = Derived(caches.gpus.store, _fits, self._fits_differ)
+        self._vgpus = Derived(caches.vgpus.store, _configured, self._vgpus_differ)
+        self._nodes: tuple[object, Mapping[str, tuple[Trouble, ...]]] = (None, {})
+
+    def refresh(self) -> Standing:
+        """As of now."""
+        for one in (*self._troubles.values(), self._fits, self._vgpus):
+            one.refresh()
+        return self
+
+    def troubles(self, kinds: Collection[str]) -> Iterator[Found]:
+        """Of these kinds, and of nodes (`nodes`), in no order."""
+        for kind in kinds:
+            if kind in self._troubles:
+                yield from self._troubles[kind].facts.values()
+            for key, why in getattr(self._caches, kind).undecodable.items():
+                yield Found(kind, key, "", troubles.unreadable(why))
+        if "nodes" in kinds:
+            for name, found in self.of_nodes().items():
+                for trouble in found:
+                    yield Found("nodes", Key("", name), name, trouble)
+
+    def of_node(self, name: str, kinds: Collection[str]) -> Iterator[Found]:
+        """Of the objects of one node."""
+        for kind, key in self.by_node.get(name, ()):
+            if kind in kinds:
+                yield self._troubles[kind].facts[key]
+        for trouble in self.of_nodes().get(name, ()) if "nodes" in kinds else ():
+            yield Found("nodes", Key("", name), name, trouble)
+
+    def happened(self, kinds: Collection[str], most: int) -> list[tuple[Happened, int]]:
+        """What changed last on objects of these kinds, the newest first.
+
+        What happened to several devices of a node alike is one thing; the number says to how many
+        more.
+        """
+        lists = (one.refresh() for kind, one in self._newest.items() if kind in kinds)
+        alike: dict[tuple[str, ...], list[Happened]] = {}
+        for one in sorted((one for found in lists for one in found), reverse=True):
+            what = one.moment[:_MINUTE], one.kind, one.node, one.condition, one.reason
+            alike.setdefault(what, []).append(one)
+        return [(same[0], len(same) - 1) for same in islice(alike.values(), most)]
+
+    def agents(self) -> frozenset[str]:
+        """The nodes that an agent manages: its pod is ready or, without pods, it has answered."""
+        pods = self._caches.agents.store
+        if len(pods):
+            return frozenset(pod.spec.node_name for pod in pods if is_agent(pod))
+        markers = self._caches.device_nodes.store
+        return frozenset(one.metadata.name for one in markers if one.status.conditions)
+
+    def of_nodes(self) -> Mapping[str, tuple[Trouble, ...]]:
+        """What is wrong with each node, where something is."""
+        caches = self._caches
+        stores = (caches.nodes, caches.device_nodes, caches.agents, caches.gpus)
+        version = tuple(one.store.changes for one in stores)
+        if self._nodes[0] != version:
+            self._nodes = version, self._judged()
+        return self._nodes[1]
+
+    def _judged(self) -> Mapping[str, tuple[Trouble, ...]]:
+        caches, agents = self._caches, self.agents()
+        found = {}
+        named = {one.metadata.name for one in caches.nodes.store}
+        for name in sorted(named | set(map(str, caches.gpus.store.values(NODE)))):
+            node = caches.nodes.store.get(name)
+            labelled = node is not None and keys.LABEL_DRIVER_NEEDED in node.metadata.labels
+            of = troubles.of_node(
+                node,
+                agent=name in agents,
+                devices=labelled or caches.gpus.store.first(NODE, name) is not None,
+            )
+            if wrong := tuple(of):
+                found[name] = wrong
+        return found
+
+    def _differs(self, key: Key, before: Found | None, after: Found | None) -> None:
+        if before is not None:
+            self.by_node[before.node].discard((before.kind, key))
+        if after is not None:
+            self.by_node[after.node].add((after.kind, key))
+
+    def _fits_differ(self, _key: Key, before: _Fits | None, after: _Fits | None) -> None:
+        self.creatable_as_of = object()
+        for fits, sign in ((before, -1), (after, 1)):
+            for resource, count in fits.counts.items() if fits else ():
+                place = fits.node, resource
+                self.creatable[place] += sign * count
+                if not self.creatable[place]:
+                    del self.creatable[place]
+
+    def _vgpus_differ(self, _key: Key, before: str | None, after: str | None) -> None:
+        for node, sign in ((before, -1), (after, 1)):
+            if node is not None:
+                self.configured[node] += sign
+
+
+class _Fits(NamedTuple):
+    """What could be created on a GPU."""
+
+    node: str
+    counts: Mapping[str, int]
+
+
+def _fits(gpu: SRIOVGPUDevice) -> _Fits | None:
+    counts = {names.vgpu_resource_name(one): n for one, n in gpu.status.fits.items() if n > 0}
+    return _Fits(node_of(gpu), counts) if counts else None
+
+
+def _configured(vgpu: Any) -> str | None:
+    return node_of(vgpu) if vgpu.status.vgpu_status else None
+
+
+def _found(kind: str, obj: Any) -> Found | None:
+    trouble = troubles.of_device(obj)
+    if trouble is None:
+        return None
+    return Found(kind, Key("", obj.metadata.name), _node(kind, obj), trouble)
+
+
+def _node(kind: str, obj: Any) -> str:
+    if kind == "device_nodes":
+        return str(obj.metadata.name)
+    return next(iter(of_node(obj)), "")
+
+
+def _happened(kind: str, obj: Any) -> Happened | None:
+    dated = [one for one in obj.status.conditions if one.last_transition_time]
+    if not dated:
+        return None
+    last = max(dated, key=lambda one: one.last_transition_time)
+    return Happened(
+        last.last_transition_time,
+        kind,
+        Key("", obj.metadata.name),
+        _node(kind, obj),
+        last.type,
+        last.status,
+        last.reason,
+        last.message,
+    )
+
+
+def looks_other(change: Change) -> bool:
+    """Whether a change of an object of ours may change how the cluster stands."""
+    before, after = change.before, change.after
+    if before is None or after is None:
+        return True
+    return bool(
+        _found(change.kind, before) != _found(change.kind, after)
+        or _happened(change.kind, before) != _happened(change.kind, after)
+        or (change.kind == "gpus" and _fits(before) != _fits(after))
+    )
+
+
+def worst(found: Iterable[Found], most: int) -> list[Found]:
+    """The worst first; of those that are alike, in the order of their names."""
+    return heapq.nsmallest(most, found, key=lambda one: (one.trouble.weight, one.node, one.key))
+
+
+def counted(found: Iterable[Found]) -> Counter[Weight]:
+    """How many there are of each weight."""
+    return Counter(one.trouble.weight for one in found)
+
+
+@functools.lru_cache(maxsize=2)
+def _standing(caches: Caches) -> Standing:
+    return Standing(caches)
+
+
+def standing(caches: Caches) -> Standing:
+    """How the cluster of these caches stands now."""
+    return _standing(caches).refresh()
