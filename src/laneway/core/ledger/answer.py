@@ -12,10 +12,10 @@ many old ones end as may be missing, until all are replaced or neither is possib
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from laneway.core.ledger.explain import why_not
-from laneway.core.ledger.facts import Demand, Phase
+from laneway.core.ledger.facts import Consumer, Demand, Phase
 from laneway.core.ledger.ledger import Ledger, serves
 from laneway.core.ledger.question import Answer, Request
 from laneway.core.ledger.room import Room
@@ -25,8 +25,11 @@ _LISTED = 12
 """So many names are listed where one is not known."""
 
 
-def can_start(ledger: Ledger, request: Request) -> Answer:
-    """Whether the VMs can start, where, and if not why."""
+def can_start(ledger: Ledger, request: Request, naming: Callable[[Consumer], str] = str) -> Answer:
+    """Whether the VMs can start, where, and if not why.
+
+    `naming`: what those are called who have devices, for people who may not know all of them.
+    """
     resources = {name: count for name, count in sorted(request.resources.items()) if count > 0}
     vms = max(request.vms, 0)
     allowed, refusals = _allowed(ledger, request)
@@ -47,7 +50,9 @@ def can_start(ledger: Ledger, request: Request) -> Answer:
         )
         started = _roll_out(room, request, needed, leaving)
         if started < needed:
-            refusals = _stuck(room, request, started, leaving) + why_not(ledger, room, needed)
+            refusals = _stuck(room, request, started, leaving) + why_not(
+                ledger, room, needed, naming
+            )
     return Answer(
         vms=vms,
         kept=len(kept),

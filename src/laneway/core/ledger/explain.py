@@ -5,7 +5,9 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import Counter
+from collections.abc import Callable
 
+from laneway.core.ledger.facts import Consumer
 from laneway.core.ledger.ledger import Ledger, State, Stock
 from laneway.core.ledger.room import Room
 from laneway.core.refusals import InsufficientDevices, NoNodeFits, NoNodeHasResource, Refusal
@@ -17,26 +19,30 @@ _LISTED = 12
 """So many names are listed where one is not known."""
 
 
-def why_not(ledger: Ledger, room: Room, vms: int) -> tuple[Refusal, ...]:
+def why_not(
+    ledger: Ledger, room: Room, vms: int, naming: Callable[[Consumer], str] = str
+) -> tuple[Refusal, ...]:
     """What is missing for so many VMs; nothing where each resource would be enough."""
     refusals: list[Refusal] = []
     for resource in room.resources:
         if resource not in ledger.homes:
             refusals.append(NoNodeHasResource(resource, tuple(ledger.homes)[:_LISTED]))
         elif room.alone(resource) < vms:
-            refusals.append(_short(ledger, room, resource, vms))
+            refusals.append(_short(ledger, room, resource, vms, naming))
     if not refusals and room.total < vms:
         refusals.append(_apart(room, vms))
     return tuple(refusals)
 
 
-def devices_on(stock: Stock, room: Room | None = None) -> NodeDevices:
+def devices_on(
+    stock: Stock, room: Room | None = None, naming: Callable[[Consumer], str] = str
+) -> NodeDevices:
     """The holders of a stock's devices; those released in `room` are free again."""
     gone = room.gone if room is not None else ()
     takings = Counter(taking for taking in stock.taken.values() if taking.consumer not in gone)
     by_state: dict[State, Counter[str]] = {state: Counter() for state in State}
     for taking, count in takings.items():
-        by_state[taking.state][str(taking.consumer)] += count
+        by_state[taking.state][naming(taking.consumer)] += count
     if stock.counts.unhealthy or gone:
         for device in stock.devices:
             holder = stock.taken.get(device.name)
@@ -59,7 +65,9 @@ def _most(names: Counter[str]) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(names.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _short(ledger: Ledger, room: Room, resource: str, vms: int) -> InsufficientDevices:
+def _short(
+    ledger: Ledger, room: Room, resource: str, vms: int, naming: Callable[[Consumer], str]
+) -> InsufficientDevices:
     free, allowed = room.free[resource], room.allowed
     homes = [node for node in ledger.homes[resource] if allowed is None or node in allowed]
     best = heapq.nsmallest(_NODES, free, key=lambda node: (-free[node], node))
@@ -69,7 +77,7 @@ def _short(ledger: Ledger, room: Room, resource: str, vms: int) -> InsufficientD
         count=room.resources[resource],
         vms=vms,
         possible=room.alone(resource),
-        nodes=tuple(devices_on(ledger.stocks[node, resource], room) for node in best),
+        nodes=tuple(devices_on(ledger.stocks[node, resource], room, naming) for node in best),
         others=len(homes) - len(best),
         others_free=sum(free.values()) - sum(free.get(node, 0) for node in best),
         chosen=allowed is not None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from laneway.core.ledger.answer import can_start
@@ -85,10 +85,12 @@ def device_lines(ledger: Ledger, consumer: Consumer) -> Iterator[str]:
         yield f"{state}: {name} ({resource}) on {node}"
 
 
-def start_answer(ledger: Ledger, consumer: Consumer) -> Answer | None:
-    """Whether it could start now; None where it requests no device."""
+def start_answer(
+    ledger: Ledger, consumer: Consumer, naming: Callable[[Consumer], str] = str
+) -> Answer | None:
+    """Whether it could start now; None where it requests no device. `naming` as in `can_start`."""
     demand = ledger.demands.get(consumer)
-    return None if demand is None else can_start(ledger, _request(demand))
+    return None if demand is None else can_start(ledger, _request(demand), naming)
 
 
 def can_start_lines(ledger: Ledger, consumer: Consumer) -> Iterator[str]:
