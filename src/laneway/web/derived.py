@@ -1,4 +1,4 @@
-"""What is worked out from the objects of a cache, kept in step without looking at all of them again.
+"""What is worked out from the objects of a cache, kept in step as they change.
 
 A cache may have a hundred thousand objects and a page is drawn again and again, so only what has
 changed since the last look is worked out again; sums and selections follow from the differences.

@@ -1,11 +1,12 @@
-"""What is not as it should be and what happened last, as lines with a link, as far as the user may
-see the objects.
+"""What is not as it should be, and what happened last, as lines with a link.
+
+Objects of kinds that the user may not list are not among them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from laneway.api import (
     DeviceNode,
@@ -19,14 +20,14 @@ from laneway.api import (
     VGPUDevice,
     VGPULayout,
 )
-from laneway.kube.resource import served
+from laneway.kube.resource import Resource, served
 from laneway.views.troubles import Weight
 from laneway.web.access import Question, question
 from laneway.web.place import link
 from laneway.web.standing import Found, Happened, counted, worst
 from laneway.web.visit import Visit
 
-_SERVED = {
+_SERVED: Mapping[str, Resource[Any]] = {
     "device_nodes": served(DeviceNode),
     "gpus": served(SRIOVGPUDevice),
     "vgpus": served(VGPUDevice),

@@ -1,7 +1,7 @@
-"""How the cluster stands, worked out once for all who look: what is not as it should be, what
-changed last, what could be created.
+"""How the cluster stands, worked out once for all who look.
 
-Nothing here depends on a user; what of it a user may see is decided by the pages.
+That is what is not as it should be, what changed last, and what could be created. Nothing here
+depends on a user; what of it a user may see is decided by the pages.
 """
 
 from __future__ import annotations
@@ -96,8 +96,10 @@ class Standing:
 
     def refresh(self) -> Standing:
         """As of now."""
-        for one in (*self._troubles.values(), self._fits, self._vgpus):
-            one.refresh()
+        for found in self._troubles.values():
+            found.refresh()
+        self._fits.refresh()
+        self._vgpus.refresh()
         return self
 
     def troubles(self, kinds: Collection[str]) -> Iterator[Found]:
@@ -175,7 +177,9 @@ class Standing:
     def _fits_differ(self, _key: Key, before: _Fits | None, after: _Fits | None) -> None:
         self.creatable_as_of = object()
         for fits, sign in ((before, -1), (after, 1)):
-            for resource, count in fits.counts.items() if fits else ():
+            if fits is None:
+                continue
+            for resource, count in fits.counts.items():
                 place = fits.node, resource
                 self.creatable[place] += sign * count
                 if not self.creatable[place]:

@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from laneway.views.troubles import Weight
-from laneway.web import holders
 from laneway.web.caches import LEDGER, Change
 from laneway.web.page import Action, Context, Page
 from laneway.web.pages.overview import stocks
 from laneway.web.pages.overview.stocks import Row
-from laneway.web.pages.overview.waiting import waiting
+from laneway.web.pages.overview.waiting import load, waiting
 from laneway.web.pictures.bars import capacity_bars, capacity_picture
 from laneway.web.place import address
 from laneway.web.problems import LISTS, event, problems_of, visible
@@ -127,7 +126,7 @@ PAGES = (
         kinds=frozenset({*DEVICES, "nodes", "agents", LEDGER.kind}),
         title="nav.overview",
         asks=tuple(LISTS.values()),
-        prepare=holders.load,
+        prepare=load,
         pause=SECONDS,
     ),
 )

@@ -134,7 +134,10 @@ def table(visit: Visit, stocks: Stocks) -> Table[Row]:
 
 def subtotals(rows: Iterable[Row], group: str) -> Mapping[str, Row]:
     """The sums of the groups of a table, by title; vGPUs of several types cannot all be created."""
-    of_group: Callable[[Row], str] = lambda row: row.node if group == "node" else row.resource
+
+    def of_group(row: Row) -> str:
+        return row.node if group == "node" else row.resource
+
     return {
         name: _row("", name, counts, creatable if group == "type" else 0)
         for name, (counts, creatable) in _sums(rows, of_group).items()

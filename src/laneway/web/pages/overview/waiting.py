@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from laneway.core.ledger.facts import Demand, Phase
+from laneway.controllers.ledger.objects import PODS
+from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand, Phase
 from laneway.core.ledger.ledger import Ledger, Shortage
+from laneway.kube.kubevirt import VIRTUAL_MACHINES
 from laneway.views.capacity import shortage_words, starting_words
 from laneway.views.explain.vm import start_answer
 from laneway.web import holders
+from laneway.web.access import question
 from laneway.web.derived import Once
 from laneway.web.visit import Visit
 
@@ -40,14 +43,34 @@ class _One(NamedTuple):
 
 
 _WAITING = Once[list[_One]]()
+_LISTS = {
+    ConsumerKind.VM: question("list", VIRTUAL_MACHINES),
+    ConsumerKind.POD: question("list", PODS),
+}
+
+
+async def load(visit: Visit) -> None:
+    """Wait for the answers about the namespaces of all who wait."""
+    access, ledger = visit.user.access, visit.ledger
+    await access.load(_LISTS.values())
+    if ledger is None:
+        return
+    for kind, asked in _LISTS.items():
+        if not visit.may(asked):
+            waiting = (one.demand.consumer for one in _waiting(ledger))
+            names = {consumer.namespace for consumer in waiting if consumer.kind is kind}
+            await access.load_namespaces(asked, names)
 
 
 def waiting(visit: Visit, ledger: Ledger) -> Waiting:
     """All that the user may see."""
-    every = _WAITING.get(lambda: _all(ledger), ledger)
-    seen = [one for one in every if holders.may_see(visit, one.demand.consumer)]
+    seen = [one for one in _waiting(ledger) if holders.may_see(visit, one.demand.consumer)]
     lines = [_line(visit, ledger, one) for one in seen[:MOST]]
     return Waiting(lines, len(seen) - len(lines))
+
+
+def _waiting(ledger: Ledger) -> list[_One]:
+    return _WAITING.get(lambda: _all(ledger), ledger)
 
 
 def _all(ledger: Ledger) -> list[_One]:
@@ -66,10 +89,14 @@ def _urgency(one: _One) -> tuple[bool, bool, object]:
 
 
 def _line(visit: Visit, ledger: Ledger, one: _One) -> Line:
-    consumer, url = one.demand.consumer, holders.url(visit, one.demand.consumer)
+    url = holders.of_consumer(visit, one.demand.consumer).url
     if one.short is None:
         return Line("working", starting_words(one.demand), (), url)
-    answer = start_answer(ledger, consumer)
-    why = [holders.words(visit, refusal) for refusal in answer.refusals] if answer else []
+
+    def naming(consumer: Consumer) -> str:
+        return holders.of_consumer(visit, consumer).text
+
+    answer = start_answer(ledger, one.demand.consumer, naming)
+    why = [refusal.words for refusal in answer.refusals] if answer else []
     kind = "off" if one.demand.phase is Phase.STOPPED else "danger"
     return Line(kind, shortage_words(one.short), why, url)
