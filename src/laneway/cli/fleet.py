@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from laneway.api import (
+    CoreNode,
     MigConfiguration,
     PCIDevice,
     PCIDeviceClaim,
@@ -26,7 +27,7 @@ from laneway.core import keys
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError
 from laneway.kube.resource import Resource, served
-from laneway.views.gpus import NODES, Gpu, Node, assemble, not_listed, place_of
+from laneway.views.gpus import NODES, Gpu, assemble, not_listed, place_of
 
 T = TypeVar("T", bound=Any)
 
@@ -116,7 +117,7 @@ async def _perhaps(
 
 async def _nodes(
     client: Client, unreadable: list[str], forbidden: list[str]
-) -> dict[str, Node] | None:
+) -> dict[str, CoreNode] | None:
     try:
         found = await _list(client, NODES, unreadable)
     except ForbiddenError:

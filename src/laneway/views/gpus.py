@@ -17,7 +17,6 @@ from laneway.api import (
     CoreNode,
     LayoutGpu,
     MigConfiguration,
-    ObjectMeta,
     PCIDevice,
     PCIDeviceClaim,
     SRIOVGPUDevice,
@@ -30,21 +29,7 @@ from laneway.core.vgpu.profiles import profiles_on
 from laneway.kube.resource import Resource
 from laneway.views.order import natural
 
-
-class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What the kubelet's side of the cluster says about a node."""
-
-    conditions: Sequence[Condition] = ()
-
-
-class Node(msgspec.Struct, frozen=True, kw_only=True):
-    """A node of the cluster with its conditions, which no other part of Laneway reads."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    status: NodeStatus = NodeStatus()
-
-
-NODES = Resource("", "v1", "nodes", False, Node, "Node")
+NODES = Resource("", "v1", "nodes", False, CoreNode, "Node")
 
 
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +111,7 @@ def assemble(
     claims: Iterable[PCIDeviceClaim] = (),
     migs: Iterable[MigConfiguration] = (),
     layouts: Iterable[VGPULayout] = (),
-    nodes: Mapping[str, Node] | None = None,
+    nodes: Mapping[str, CoreNode] | None = None,
     unreadable: Iterable[str] = (),
 ) -> tuple[Gpu, ...]:
     """Every GPU with what belongs to it; `nodes` None: they may not be listed."""
@@ -159,7 +144,7 @@ def assemble(
     )
 
 
-def staleness(node: Node | CoreNode | None) -> str:
+def staleness(node: CoreNode | None) -> str:
     """Why the objects of a node may be out of date. A node that is not judged is taken as it is."""
     if node is None:
         return "the cluster has no such node any more"

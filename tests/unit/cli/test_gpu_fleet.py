@@ -9,6 +9,7 @@ import pytest
 from laneway.api import (
     LAYOUT_REFUSED,
     Condition,
+    CoreNode,
     LayoutGpu,
     MigConfiguration,
     MigConfigurationSpec,
@@ -22,8 +23,9 @@ from laneway.api import (
     VGPULayoutSpec,
     VGPULayoutStatus,
 )
+from laneway.api.nodes import CoreNodeStatus
 from laneway.cli import fleet, gpus, table
-from laneway.views.gpus import Gpu, Node, NodeStatus, assemble
+from laneway.views.gpus import Gpu, assemble
 from support.gpu_objects import ADDRESS, NAME, Q4, card, device, one, vgpu
 
 
@@ -60,7 +62,7 @@ def test_a_board_is_called_by_the_catalogue_or_the_database(cards: Any, board: s
     [
         (None, ""),
         ({}, "the cluster has no such node any more"),
-        ({"node1": Node()}, ""),
+        ({"node1": CoreNode()}, ""),
         ({"node1": "True"}, ""),
         ({"node1": "False"}, "the node is not ready"),
         ({"node1": "Unknown"}, "the node is not ready"),
@@ -69,9 +71,9 @@ def test_a_board_is_called_by_the_catalogue_or_the_database(cards: Any, board: s
 def test_objects_are_stale_whose_node_is_gone_or_not_ready(nodes: Any, stale: str) -> None:
     def node(status: Any) -> Any:
         ready = [Condition(type="Ready", status=status)]
-        return Node(status=NodeStatus(conditions=ready))
+        return CoreNode(status=CoreNodeStatus(conditions=ready))
 
-    known = nodes and {k: v if isinstance(v, Node) else node(v) for k, v in nodes.items()}
+    known = nodes and {k: v if isinstance(v, CoreNode) else node(v) for k, v in nodes.items()}
     gpu = one(nodes=known if nodes else nodes)
     assert gpu.stale == stale
     assert gpu.abandoned == (nodes == {})
