@@ -24,7 +24,12 @@ def shortened(counts_: Mapping[str, int]) -> dict[str, int]:
 
 
 def room(fits: Mapping[str, int]) -> str:
-    """`16 x A2-1A/B/Q or 8 x A2-2A/B/Q`: what fits alone, the series of one size together.
+    """`16 x A2-1A/B/Q or 8 x A2-2A/B/Q`: what fits alone."""
+    return " or ".join(alternatives(fits))
+
+
+def alternatives(fits: Mapping[str, int]) -> list[str]:
+    """What fits alone, the series of one size together.
 
     A driver offers fifty profiles for a card, and most differ in nothing but their series.
     """
@@ -34,6 +39,4 @@ def room(fits: Mapping[str, int]) -> str:
         size = called.rstrip(_SERIES) or called
         if count:
             series[size, count].append(called.removeprefix(size))
-    return " or ".join(
-        f"{count} x {size}{'/'.join(letters)}" for (size, count), letters in series.items()
-    )
+    return [f"{count} x {size}{'/'.join(letters)}" for (size, count), letters in series.items()]
