@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from laneway.views.order import natural
 from laneway.web.caches import Change
 from laneway.web.place import Place
 from laneway.web.tables.rows import Entry, Moved, Rows
@@ -20,6 +21,8 @@ T = TypeVar("T")
 
 SIZES = (25, 50, 100)
 SIZE = 50
+_NO_GROUP = "none"
+"""Of a table that is grouped where its query does not say."""
 FEW = 100
 """A filter with more options, or with none, is a field to type in."""
 
@@ -51,6 +54,8 @@ class Filter(Generic[T]):
     options: Callable[[], Sequence[Option]]
     groups: bool = False
     """Whether rows can be grouped by it."""
+    order: Callable[[str], Any] = natural
+    """The order of groups, by their values."""
 
 
 class Head(NamedTuple):
@@ -84,6 +89,7 @@ class Chip(NamedTuple):
 class Group(NamedTuple, Generic[T]):
     """Rows under a common heading; without grouping there is one, without a title."""
 
+    value: str
     title: str
     size: int
     """How many rows there are in all, here and on other pages."""
@@ -101,6 +107,8 @@ class View(Generic[T]):
     groups: Sequence[Group[T]]
     group: str
     groupings: Sequence[Filter[T]]
+    ungrouped: str
+    """What the query says where rows are not grouped."""
     search: str
     total: int
     matching: int
@@ -135,6 +143,8 @@ class Table(Generic[T]):
     order: Callable[[T], Any]
     """The order of rows where nothing else decides."""
     filters: Sequence[Filter[T]] = ()
+    group: str = ""
+    """What rows are grouped by where the query does not say."""
 
     def view(self, items: Sequence[T] | Rows[T], place: Place) -> View[T]:
         """What the query of a page shows of these items."""
@@ -142,7 +152,8 @@ class Table(Generic[T]):
         chosen = {one.id: place.get(one.id) for one in self.filters if place.get(one.id)}
         search = place.get("q").strip()
         matches = self._matches(chosen, search.casefold())
-        grouping = next((f for f in self.filters if f.groups and f.id == place.get("group")), None)
+        chosen_group = place.get("group") or self.group
+        grouping = next((f for f in self.filters if f.groups and f.id == chosen_group), None)
         sort, column, descending = self._sort(place)
         found = self._in_order(rows, chosen, grouping, column, descending=descending)
         if chosen or search:
@@ -162,6 +173,7 @@ class Table(Generic[T]):
             ),
             group=grouping.id if grouping else "",
             groupings=[one for one in self.filters if one.groups],
+            ungrouped=_NO_GROUP if self.group else "",
             search=search,
             total=len(rows),
             matching=len(found),
@@ -215,12 +227,12 @@ class Table(Generic[T]):
             found = rows.by(column.id, order)
             found = found[::-1] if descending else found
         elif grouping is not None:
-            return rows.by(f"group {grouping.id}", lambda item: _group_of(grouping, item))
+            return rows.by(f"group {grouping.id}", lambda item: _group_order(grouping, item))
         else:
             return rows.all()
         if grouping is None:
             return found
-        return sorted(found, key=lambda entry: _group_of(grouping, entry.item))
+        return sorted(found, key=lambda entry: _group_order(grouping, entry.item))
 
     def _matches(self, chosen: dict[str, str], search: str) -> Callable[[Entry[T]], bool]:
         tests = [(one.values, chosen[one.id]) for one in self.filters if one.id in chosen]
@@ -311,18 +323,23 @@ def _group_of(grouping: Filter[T], item: T) -> str:
     return next(iter(grouping.values(item)), "")
 
 
+def _group_order(grouping: Filter[T], item: T) -> Any:
+    return grouping.order(_group_of(grouping, item))
+
+
 def _groups(
     rows: Sequence[T],
     grouping: Filter[T] | None,
     count: Callable[[Filter[T], str], int],
 ) -> Sequence[Group[T]]:
     if grouping is None:
-        return [Group("", len(rows), rows)]
+        return [Group("", "", len(rows), rows)]
     by_group: dict[str, list[T]] = {}
     for row in rows:
         by_group.setdefault(_group_of(grouping, row), []).append(row)
     return [
-        Group(_title(grouping, one), count(grouping, one), found) for one, found in by_group.items()
+        Group(one, _title(grouping, one), count(grouping, one), found)
+        for one, found in by_group.items()
     ]
 
 
