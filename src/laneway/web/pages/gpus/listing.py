@@ -1,0 +1,211 @@
+"""The list of GPUs: a tree of nodes and their GPUs, with what each carries and what still fits.
+
+Only what the rows of one page show is put together from all kinds: of the others, the GPU's own
+object and the name of its board are enough to filter and sort by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from laneway.api import PCIDevice, PCIDeviceStatus, SRIOVGPUDevice, VGPUDevice
+from laneway.kube.resource import served
+from laneway.views import memory
+from laneway.views.gpus import Gpu, node_of
+from laneway.views.profiles import alternatives, counts
+from laneway.views.state import layout_state, mode, state
+from laneway.web.access import question
+from laneway.web.caches import NODE, Change
+from laneway.web.page import Context, Page
+from laneway.web.pages.gpus import drawing, gates
+from laneway.web.pages.gpus.reading import gpus_of
+from laneway.web.pages.gpus.states import (
+    KINDS,
+    MODES,
+    STATES,
+    entries,
+    is_settled,
+    ordered,
+    state_of,
+)
+from laneway.web.tables.table import Column, Filter, Option, Table, concerns
+from laneway.web.visit import Visit
+
+LIST = question("list", served(SRIOVGPUDevice))
+KINDS_READ = frozenset(
+    {"gpus", "vgpus", "pci", "migs", "claims", "layouts", "nodes", "device_nodes"}
+)
+
+
+class Row(NamedTuple):
+    """A GPU as far as tables filter and sort by it."""
+
+    device: SRIOVGPUDevice
+    board: str
+    state: str
+
+    @property
+    def node(self) -> str:
+        return node_of(self.device)
+
+    @property
+    def mode(self) -> str:
+        return self.device.status.mode
+
+    @property
+    def vgpus(self) -> int:
+        return sum(self.device.status.configured.values())
+
+
+def row_of(visit: Visit, device: SRIOVGPUDevice) -> Row:
+    """A GPU with its board."""
+    card = visit.caches.pci.store.get(device.metadata.name)
+    return Row(device, board_of(card), state_of(visit.caches, device))
+
+
+def board_of(card: PCIDevice | None) -> str:
+    """What a card is called."""
+    if card is None:
+        return ""
+    status = card.status
+    return _board(status.device_id, status.subsystem_device_id, status.description)
+
+
+@lru_cache(maxsize=1024)
+def _board(device: str, subsystem: str, description: str) -> str:
+    status = PCIDeviceStatus(
+        device_id=device, subsystem_device_id=subsystem, description=description
+    )
+    return Gpu(device=SRIOVGPUDevice(), pci=PCIDevice(status=status)).board
+
+
+def table_of(visit: Visit, rows: Sequence[Row]) -> Table[Row]:
+    """The table of GPUs."""
+    texts = visit.texts
+    by_node = (visit.place.get("group") or "node") == "node"
+
+    def boards() -> Sequence[Option]:
+        return [Option(one, one) for one in sorted({row.board for row in rows} - {""})]
+
+    def nodes() -> Sequence[Option]:
+        names = sorted(map(str, visit.caches.gpus.store.values(NODE)), key=ordered)
+        return [Option(name, name) for name in names]
+
+    node = Column[Row]("node", texts("gpus.node"), order=lambda row: ordered(row.node))
+    return Table(
+        columns=[
+            Column("address", texts("gpus.gpu"), order=_place),
+            *(() if by_node else (node,)),
+            Column("state", texts("gpus.state"), order=lambda row: STATES.index(row.state)),
+            Column("mode", texts("gpus.mode"), order=lambda row: row.mode),
+            Column("vgpus", texts("gpus.vgpus"), order=lambda row: row.vgpus, number=True),
+            Column("memory", texts("gpus.memory")),
+            Column("fits", texts("gpus.fits")),
+        ],
+        key=lambda row: row.device.metadata.name,
+        text=_text,
+        order=_place,
+        group="node",
+        filters=[
+            _filter("node", texts("gpus.node"), lambda row: row.node, nodes),
+            _filter("state", texts("gpus.state"), lambda row: row.state, _states(visit)),
+            _filter("mode", texts("gpus.mode"), lambda row: row.mode, _modes),
+            _filter("board", texts("gpus.board"), lambda row: row.board, boards),
+        ],
+    )
+
+
+def _place(row: Row) -> tuple[Any, ...]:
+    return ordered(row.node), row.device.spec.address
+
+
+def _text(row: Row) -> str:
+    device = row.device
+    return f"{device.metadata.name} {row.node} {device.spec.address} {row.board} {row.mode}"
+
+
+def _filter(
+    name: str, title: str, value: Callable[[Row], str], options: Callable[[], Sequence[Option]]
+) -> Filter[Row]:
+    return Filter(name, title, lambda row: (value(row),), options, groups=True)
+
+
+def _states(visit: Visit) -> Callable[[], Sequence[Option]]:
+    return lambda: [Option(one, visit.texts(f"gpus.state_{one}")) for one in STATES]
+
+
+def _modes() -> Sequence[Option]:
+    return [Option(mode, mode) for mode in MODES]
+
+
+def context(visit: Visit) -> Context:
+    """What the list shows."""
+    rows = [row_of(visit, device) for device in visit.caches.gpus.store]
+    view = table_of(visit, rows).view(rows, visit.place)
+    gpus = gpus_of(visit.caches, [row.device for row in view.rows])
+    by_name = {gpu.name: gpu for gpu in gpus}
+    places = {f"{gpu.node}/{gpu.address}" for gpu in gpus}
+    missing = gates.lacks(visit)
+
+    def others(change: Change) -> bool:
+        return _is_of(change, view.shown, places) or gates.of_change(change)
+
+    return {
+        "table": view,
+        "gpus": by_name,
+        "lacks": missing[: gates.SHOWN],
+        "more_lacks": max(0, len(missing) - gates.SHOWN),
+        "lacking": {one.node for one in missing},
+        "kinds": KINDS,
+        "mode": mode,
+        "state": state,
+        "notes": notes,
+        "allocated": memory.allocated,
+        "room": lambda gpu: alternatives(gpu.device.status.fits),
+        "carried": lambda gpu: counts(gpu.device.status.configured),
+        "strip": lambda gpu: drawing.strip(visit, gpu),
+        "no_gpus": not rows,
+        "concerns": concerns(view, "gpus", lambda device: row_of(visit, device), others),
+    }
+
+
+def notes(gpu: Gpu) -> list[str]:
+    """Why it is not as desired, in the words of its agent."""
+    found = []
+    if gpu.stale:
+        found.append(gpu.stale)
+    answer = gpu.ready
+    if answer is not None and answer.status != "True" and answer.message:
+        found.append(answer.message)
+    found += [
+        f"VGPULayout {layout.metadata.name}: {layout_state(layout, entry)}"
+        for layout, entry in entries(gpu)
+        if not is_settled(layout, entry)
+    ]
+    return found
+
+
+def _is_of(change: Change, shown: frozenset[Any], places: set[str]) -> bool:
+    """Whether a change is one of what the rows show besides the GPUs' own objects."""
+    found = change.after or change.before
+    if change.kind == "vgpus":
+        return _parent(found) in places
+    if change.kind == "pci":
+        return change.key.name in shown
+    if change.kind == "migs":
+        return f"{found.spec.node_name}/{found.spec.gpu_address}" in places
+    if change.kind == "claims":
+        return f"{found.spec.node_name}/{found.spec.address}" in places
+    if change.kind == "layouts":
+        layouts = (one for one in (change.before, change.after) if one is not None)
+        return any(entry.name in shown for layout in layouts for entry in layout.status.gpus)
+    return False
+
+
+def _parent(vgpu: VGPUDevice) -> str:
+    return f"{vgpu.spec.node_name}/{vgpu.spec.parent_gpu_device_address}"
+
+
+PAGES = (Page("/gpus", "gpus.html", context, kinds=KINDS_READ, title="nav.gpus", needs=(LIST,)),)
