@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from laneway.web.page import Action, Page
-from laneway.web.pages.gpus import detail, listing
+from laneway.web.pages.gpus import detail, listing, planning
 
-PAGES: tuple[Page, ...] = (*listing.PAGES, *detail.PAGES)
-ACTIONS: tuple[Action, ...] = (*detail.ACTIONS,)
+PAGES: tuple[Page, ...] = (*listing.PAGES, *detail.PAGES, *planning.PAGES)
+ACTIONS: tuple[Action, ...] = (*detail.ACTIONS, *planning.ACTIONS)

@@ -85,7 +85,7 @@ def _context(visit: Visit) -> Context:
         "is_shared": is_shared,
         "mig_url": link("mig", gpu.mig.metadata.name) if gpu.mig is not None else "",
         "may_patch": visit.may(PATCH_GPU),
-        "concerns": _concerns(gpu),
+        "concerns": concerns(gpu),
     }
 
 
@@ -120,7 +120,8 @@ def _layout(gpu: Gpu, layout: VGPULayout, entry: LayoutGpu) -> Layout:
     )
 
 
-def _concerns(gpu: Gpu) -> Callable[[Change], bool]:
+def concerns(gpu: Gpu) -> Callable[[Change], bool]:
+    """Which changes its pages show."""
     functions = {vgpu.metadata.name for vgpu in gpu.vgpus}
     holding = {
         (has.namespace, has.virtual_machine)
@@ -128,7 +129,7 @@ def _concerns(gpu: Gpu) -> Callable[[Change], bool]:
         if (has := vgpu.status.allocation) is not None
     }
 
-    def concerns(change: Change) -> bool:
+    def shows(change: Change) -> bool:
         found, name = change.after or change.before, change.key.name
         if change.kind in ("gpus", "pci"):
             return name == gpu.name
@@ -147,7 +148,7 @@ def _concerns(gpu: Gpu) -> Callable[[Change], bool]:
             return named or name == gpu.name
         return (change.key.namespace, name) in holding
 
-    return concerns
+    return shows
 
 
 async def _prepare(visit: Visit) -> None:

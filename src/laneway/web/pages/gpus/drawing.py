@@ -13,6 +13,7 @@ from laneway.core.vgpu.occupancy import Occupancy
 from laneway.core.vgpu.profiles import framebuffer_mib
 from laneway.views import memory
 from laneway.views.gpus import Gpu
+from laneway.views.planned import Planned
 from laneway.web import holders
 from laneway.web.pages.gpus.states import is_mig
 from laneway.web.pictures.drawing import Function, GpuDrawing, Named, Part, State, Vgpu
@@ -43,7 +44,7 @@ def of_gpu(visit: Visit, gpu: Gpu) -> GpuDrawing | None:
 
 
 def parts_of(
-    found: Occupancy, vgpus: Mapping[str, Vgpu], ids: Iterable[int] = ()
+    found: Occupancy, vgpus: Mapping[str, Vgpu], ids: Iterable[int | None] = ()
 ) -> tuple[Part, ...]:
     """Memory part by part. `ids`: of the GPU instances, in the order in which they stand."""
     numbers, parts, start = iter(ids), [], 0
@@ -62,6 +63,25 @@ def parts_of(
         )
         start += one.mib
     return tuple(parts)
+
+
+def after(visit: Visit, gpu: Gpu, found: Planned) -> GpuDrawing | None:
+    """The GPU as a plan would leave it; None where that is not known."""
+    memory_then = found.occupancy
+    if memory_then is None:
+        return None
+    there = {vgpu.spec.address: vgpu for vgpu in gpu.vgpus}
+    vgpus = {
+        address: _then(visit, there.get(address), profile)
+        for address, profile in found.vgpus.items()
+    }
+    return GpuDrawing(
+        title=f"{gpu.title} {gpu.board}".rstrip(),
+        mib=memory_then.mib,
+        parts=parts_of(memory_then, vgpus, (number or None for number in found.instances)),
+        placed=memory_then.placed,
+        compute=found.compute,
+    )
 
 
 def instance_ids(gpu: Gpu) -> list[int]:
@@ -102,6 +122,15 @@ def _vgpu(visit: Visit, vgpu: VGPUDevice) -> Vgpu:
         state=state,
         why=why,
     )
+
+
+def _then(visit: Visit, there: VGPUDevice | None, profile: str) -> Vgpu:
+    """A vGPU of a plan: the one that is there, if it stays."""
+    stays = there is not None and there.status.configure_vgpu_type_name == profile
+    if there is not None and stays and _is_there(there):
+        return _vgpu(visit, there)
+    name = there.spec.address if there is not None else ""
+    return Vgpu(name=Named(name), profile=short_name(profile), mib=framebuffer_mib(profile))
 
 
 def holder_words(visit: Visit, holder: holders.Holder) -> str:
