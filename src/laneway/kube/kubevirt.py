@@ -86,6 +86,18 @@ class Memory(_Part, frozen=True, kw_only=True):
     guest: Quantity = ""
 
 
+class Cpu(_Part, frozen=True, kw_only=True):
+    """The virtual processors, as factors; one that is not given counts as 1."""
+
+    cores: int = 0
+    sockets: int = 0
+    threads: int = 0
+
+    @property
+    def count(self) -> int:
+        return max(self.cores, 1) * max(self.sockets, 1) * max(self.threads, 1)
+
+
 class DomainResources(_Part, frozen=True, kw_only=True):
     """What the scheduler is asked."""
 
@@ -96,6 +108,7 @@ class Domain(_Part, frozen=True, kw_only=True):
     """The VM itself."""
 
     devices: Devices = Devices()
+    cpu: Cpu = Cpu()
     memory: Memory = Memory()
     resources: DomainResources = DomainResources()
 

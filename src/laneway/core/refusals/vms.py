@@ -313,3 +313,21 @@ class ResourceNamesConflict(Refusal, frozen=True):
             "another resource name (annotation "
             "pcidevice.harvesterhci.io/override-resource-name of their claims)."
         )
+
+
+class DeviceOfRunningVm(Refusal, frozen=True, tag="DeviceInUse"):
+    """A device is to be detached from a VM that runs with it."""
+
+    entry: str
+    """What the VM calls the device."""
+    resource: str
+    namespace: str
+    vm: str
+
+    @property
+    def words(self) -> str:
+        return (
+            f"device {quoted(self.entry)} ({self.resource}) cannot be detached: VM "
+            f"{self.namespace}/{self.vm} is running with it, and KubeVirt detaches no device from "
+            f"a running VM. Stop the VM first: virtctl stop {self.vm} -n {self.namespace}"
+        )

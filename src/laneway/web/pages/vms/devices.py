@@ -1,0 +1,92 @@
+"""The devices of a VM that exists: attached and detached, with the nodes that could have all."""
+
+from __future__ import annotations
+
+from laneway.changes import vms as changes
+from laneway.kube.kubevirt import Devices
+from laneway.views.vms import Vm, is_exact
+from laneway.web.page import Action, Again, Context, Done, Page
+from laneway.web.pages.vms import detail, form, seen
+from laneway.web.pages.vms.fields import Typed, typed
+from laneway.web.pages.vms.resources import requested, world_of
+from laneway.web.visit import Visit
+
+
+def _attached(visit: Visit, vm: Vm, fields: Typed) -> Devices:
+    taken = [one.name for one in vm.spec.domain.devices.all]
+    names = [name for name in fields.all("device") if name not in taken]
+    return requested(fields.numbers, names, taken, world_of(visit))
+
+
+def _after(vm: Vm, attach: Devices, detach: frozenset[str]) -> Devices:
+    had = vm.spec.domain.devices
+    return Devices(
+        host_devices=[
+            *(one for one in had.host_devices if one.name not in detach),
+            *attach.host_devices,
+        ],
+        gpus=[*(one for one in had.gpus if one.name not in detach), *attach.gpus],
+    )
+
+
+def _context(visit: Visit) -> Context:
+    vm = seen.named(visit)
+    fields = typed(visit)
+    attach, detach = _attached(visit, vm, fields), frozenset(fields.all("detach"))
+    had = vm.spec.domain.devices
+    running = {
+        one.entry: one.words
+        for one in (
+            changes.detach_refusals(vm.vm, vm.running, [each.name for each in had.all])
+            if vm.vm is not None
+            else ()
+        )
+    }
+    title = visit.texts("vms.devices_title", name=f"{vm.namespace}/{vm.name}")
+    return {
+        **form.choosing(visit, fields, has=[one.name for one in had.all]),
+        **form.helpers(visit),
+        "title": title,
+        "vm": vm,
+        "path": detail.path_of(vm),
+        "crumbs": detail.crumbs(visit, vm, title),
+        "reason": detail.not_editable(visit, vm),
+        "had": had.all,
+        "exact": is_exact,
+        "held_fast": running,
+        "detach": detach,
+        "changes": bool(attach.all or detach),
+        "verdict": form.verdict(visit, vm.consumer, vm.spec, _after(vm, attach, detach), had),
+        "problems": {**form.wrong_numbers(visit, fields), **visit.problems},
+    }
+
+
+async def _act(visit: Visit) -> Done | Again:
+    await detail.load(visit)
+    vm = seen.named(visit)
+    fields = typed(visit)
+    if visit.sent("check"):
+        return Again({})
+    if vm.vm is None:
+        return Again({"": [visit.texts("vms.no_vm_object")]})
+    if wrong := form.wrong_numbers(visit, fields):
+        return Again(wrong)
+    attach, detach = _attached(visit, vm, fields), fields.all("detach")
+    if not attach.all and not detach:
+        return Again({"": [visit.texts("vms.nothing_chosen")]})
+    try:
+        await changes.change_devices(visit.client, vm.vm, vm.running, attach=attach, detach=detach)
+    except form.REFUSED as error:
+        return Again(form.problems(visit, error))
+    done = "vms.devices_done_running" if vm.running is not None else "vms.devices_done"
+    return Done(detail.path_of(vm), visit.texts(done, name=f"{vm.namespace}/{vm.name}"))
+
+
+PAGE = Page(
+    "/vms/{namespace}/{name}/devices",
+    "vms-devices.html",
+    _context,
+    kinds=frozenset({"ledger"}),
+    prepare=detail.load,
+)
+ACTION = Action("/vms/{namespace}/{name}/devices", _act)

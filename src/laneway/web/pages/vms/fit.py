@@ -1,0 +1,168 @@
+"""Whether a VM could have the devices that a form names: what admission would say, and the nodes.
+
+Nothing is written or asked for: the rules are those of the webhook, applied to what this process
+knows. Only whose claims they are is left to the write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from laneway.admission.request import Requester
+from laneway.admission.vms.devices import named
+from laneway.admission.vms.displays import has_ramfb
+from laneway.admission.vms.mutate import as_stored
+from laneway.admission.vms.validate import NO_DEVICES, Case, judge_case
+from laneway.admission.world import World
+from laneway.core.ledger.answer import can_start
+from laneway.core.ledger.facts import Consumer
+from laneway.core.ledger.question import Request
+from laneway.core.refusals import Refusal
+from laneway.kube.kubevirt import (
+    Devices,
+    InstanceSpec,
+    VirtualMachineSpec,
+)
+from laneway.views import fitting, vms
+from laneway.views.fitting import Site, Wanted
+from laneway.web.pages.vms.resources import world_of
+from laneway.web.visit import Visit
+
+
+class Fit(NamedTuple):
+    """What becomes of a VM with these devices."""
+
+    devices: Devices
+    """As they would be stored."""
+    brought: tuple[str, ...]
+    """Members of IOMMU groups that come along."""
+    display: str
+    """The entry that has the display; empty without a mediated vGPU."""
+    resources: Sequence[tuple[str, int]]
+    sites: Sequence[Site]
+    against: Sequence[Refusal]
+    """What speaks against it for good."""
+    short: Sequence[Refusal]
+    """Why it cannot start now."""
+    warnings: Sequence[str]
+
+    @property
+    def fits(self) -> bool:
+        """Whether some node can have all of it now."""
+        return any(site.fits for site in self.sites)
+
+    @property
+    def pins(self) -> bool:
+        """Whether it cannot be migrated any more."""
+        return bool(self.devices.all)
+
+
+def fit(
+    visit: Visit,
+    consumer: Consumer,
+    spec: InstanceSpec,
+    devices: Devices,
+    old: Devices = NO_DEVICES,
+) -> Fit | None:
+    """What becomes of it; None while that is not known. `old`: what the VM had."""
+    ledger = visit.ledger
+    if ledger is None:
+        return None
+    world = world_of(visit)
+    domain = msgspec.structs.replace(spec.domain, devices=devices)
+    spec = msgspec.structs.replace(spec, domain=domain)
+    stored = _stored(spec, world)
+    domain = msgspec.structs.replace(domain, devices=stored)
+    spec = msgspec.structs.replace(spec, domain=domain)
+    case = Case(
+        f"{consumer.namespace}/{consumer.name}",
+        spec,
+        old,
+        runs=False,
+        itself=(consumer,),
+        granted=True,
+    )
+    verdict = judge_case(case, Requester(), world, frozenset())
+    resources = vms.requests(stored.all)
+    nodes = frozenset(
+        found.node for one in stored.all if (found := named(world, one)) and found.node
+    )
+    answer = can_start(
+        ledger,
+        Request(
+            resources=resources,
+            nodes=tuple(nodes) if len(nodes) == 1 else (),
+            selector=spec.node_selector,
+            replacing=(consumer,),
+        ),
+    )
+    asked = {one.name for one in devices.all}
+    said = {f"{_CANNOT_START}{one.words}" for one in answer.refusals}
+    return Fit(
+        devices=stored,
+        brought=tuple(one.name for one in stored.all if one.name not in asked),
+        display=_display(stored),
+        resources=sorted(resources.items()),
+        sites=_sites(visit, consumer, spec, nodes),
+        against=verdict.refusals,
+        short=answer.refusals if resources else (),
+        warnings=[one for one in verdict.warnings if one not in said],
+    )
+
+
+_CANNOT_START = "The VM cannot start now: "
+"""How admission begins what the table of nodes shows at length."""
+
+
+def _stored(spec: InstanceSpec, world: World) -> Devices:
+    template = msgspec.structs.replace(VirtualMachineSpec().template, spec=spec)
+    return as_stored(VirtualMachineSpec(template=template), world)
+
+
+def _display(devices: Devices) -> str:
+    for one in devices.gpus:
+        options = one.virtual_gpu_options
+        shown = options.display if options is not None else None
+        if shown is None and len(devices.gpus) > 1:
+            continue
+        if shown is None or has_ramfb(msgspec.to_builtins(shown)):
+            return one.name
+    return ""
+
+
+def _sites(
+    visit: Visit, consumer: Consumer, spec: InstanceSpec, nodes: frozenset[str]
+) -> list[Site]:
+    ledger, caches = visit.ledger, visit.caches
+    if ledger is None:
+        return []
+    wanted = Wanted(
+        resources=vms.requests(spec.domain.devices.all),
+        nodes=nodes,
+        selector=spec.node_selector,
+        vm=consumer,
+        cpu=vms.cpu_of(spec),
+        memory=vms.memory_of(spec),
+    )
+    others = [
+        one
+        for one in caches.instances.store
+        if one.status.phase not in vms.ENDED
+        and (one.metadata.namespace, one.metadata.name) != (consumer.namespace, consumer.name)
+    ]
+    has = {one.metadata.name: one.status.allocatable for one in caches.nodes.store}
+    cpu = {node: vms.milli_of(str(one["cpu"])) for node, one in has.items() if "cpu" in one}
+    memory = {
+        node: vms.bytes_of(str(one["memory"])) for node, one in has.items() if "memory" in one
+    }
+    return fitting.sites(
+        ledger,
+        wanted,
+        fitting.supplies(cpu, [(one.status.node_name, vms.cpu_of(one.spec)) for one in others]),
+        fitting.supplies(
+            memory, [(one.status.node_name, vms.memory_of(one.spec)) for one in others]
+        ),
+    )

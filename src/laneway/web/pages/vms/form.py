@@ -1,0 +1,194 @@
+"""What the forms of devices show: what can be chosen, what was, and what would become of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from laneway.changes.errors import ChangeError, RefusedError, denial
+from laneway.core.ledger.facts import Consumer
+from laneway.kube.errors import AlreadyExistsError, ApiError, ForbiddenError, KubeError
+from laneway.kube.kubevirt import Devices, InstanceSpec
+from laneway.views.fitting import Cause, Site
+from laneway.views.order import natural
+from laneway.web import holders
+from laneway.web.page import Context
+from laneway.web.pages.vms import resources, seen
+from laneway.web.pages.vms.fields import MOST, Typed
+from laneway.web.pages.vms.fit import Fit, fit
+from laneway.web.pages.vms.resources import kind_of, world_of
+from laneway.web.visit import Visit
+
+_SITES = 30
+"""So many nodes are shown, those first where it fits."""
+_USERS = 3
+_FIELDS = (
+    ("metadata.name", "name"),
+    ("metadata.namespace", "namespace"),
+    ("spec.template.spec.domain.cpu", "cores"),
+    ("spec.template.spec.domain.resources.requests.cpu", "cores"),
+    ("spec.template.spec.domain.memory", "memory"),
+    ("spec.template.spec.domain.resources.requests.memory", "memory"),
+    ("spec.template.spec.domain.devices.hostDevices", "devices"),
+    ("spec.template.spec.domain.devices.gpus", "devices"),
+    ("spec.template.spec.nodeSelector", "home"),
+    ("spec.template.spec.volumes", "disk"),
+)
+"""Which field of a form a field of a VM is."""
+
+
+class User(NamedTuple):
+    """What has devices of a node."""
+
+    title: str
+    url: str
+    devices: int
+    state: str
+
+
+class Verdict(NamedTuple):
+    """The answer to what a form says."""
+
+    fit: Fit
+    sites: Sequence[Site]
+    hidden: int
+    """How many more nodes there are."""
+    fitting: int
+    """On how many it fits."""
+    against: Sequence[str]
+    short: Sequence[str]
+    warnings: Sequence[str]
+
+
+def verdict(
+    visit: Visit,
+    consumer: Consumer,
+    spec: InstanceSpec,
+    devices: Devices,
+    old: Devices = Devices(),  # noqa: B008 - frozen
+) -> Verdict | None:
+    """The answer, in words that name nothing that the user may not see."""
+    found = fit(visit, consumer, spec, devices, old)
+    if found is None:
+        return None
+    return Verdict(
+        fit=found,
+        sites=found.sites[:_SITES],
+        hidden=max(len(found.sites) - _SITES, 0),
+        fitting=sum(site.fits for site in found.sites),
+        against=[seen.words(visit, one.words) for one in found.against],
+        short=[seen.words(visit, one.words) for one in found.short],
+        warnings=[seen.words(visit, one) for one in found.warnings],
+    )
+
+
+def helpers(visit: Visit) -> Mapping[str, Callable[..., Any]]:
+    """What templates of the forms call."""
+    world = world_of(visit)
+
+    def users(found: Iterable[Any]) -> tuple[list[User], int]:
+        shown: dict[tuple[str, str], int] = {}
+        urls = {}
+        for one in found:
+            holder = holders.of_consumer(visit, one.consumer)
+            key = holder.text, str(one.state)
+            shown[key] = shown.get(key, 0) + one.devices
+            urls[key] = holder.url
+        listed = [User(key[0], urls[key], count, key[1]) for key, count in shown.items()]
+        return listed[:_USERS], max(len(listed) - _USERS, 0)
+
+    return {
+        "kind": lambda resource: kind_of(resource, world),
+        "device_url": lambda name: resources.url_of(name, world),
+        "users": users,
+        "cause": lambda one: cause_words(visit, one),
+        "amount": amount,
+    }
+
+
+def cause_words(visit: Visit, cause: Cause) -> str:
+    """Why a node cannot have it, in few words."""
+    subject = cause.subject
+    if cause.kind == "devices":
+        subject = kind_of(subject, world_of(visit)).title
+    return visit.texts(
+        f"vms.cause_{cause.kind}",
+        subject=subject,
+        wanted=amount(cause.wanted, cause.kind),
+        free=amount(cause.free, cause.kind),
+    )
+
+
+def amount(count: int, what: str) -> str:
+    """Bytes, thousandths of a processor, or a number."""
+    if what == "memory":
+        gib = count / 2**30
+        return f"{gib:.0f} GiB" if gib >= 10 or gib == int(gib) else f"{gib:.1f} GiB"
+    if what == "cpu":
+        return f"{count / 1000:g}"
+    return str(count)
+
+
+def choosing(visit: Visit, typed: Typed, has: Iterable[str] = ()) -> Context:
+    """What can be chosen, and what is; `has`: devices that the VM has already."""
+    ledger, world = visit.ledger, world_of(visit)
+    if ledger is None:
+        return {
+            "choices": [],
+            "devices": [],
+            "more": False,
+            "nodes": [],
+            "typed": typed,
+            "most": MOST,
+        }
+    chosen = typed.all("device")
+    devices, more = resources.devices(
+        ledger, world, node=typed.get("on"), text=typed.get("find"), chosen=chosen
+    )
+    had = frozenset(has)
+    return {
+        "choices": resources.choices(ledger, world),
+        "devices": [one for one in devices if one.entry.device.name not in had],
+        "more": more,
+        "nodes": options({node for node, _ in ledger.stocks}),
+        "typed": typed,
+        "most": MOST,
+    }
+
+
+def options(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Names as a list to choose from has them."""
+    return [(name, name) for name in sorted(names, key=natural)]
+
+
+def problems(visit: Visit, error: Exception) -> dict[str, list[str]]:
+    """What a refusal of the API server says, by the field that it is about."""
+    if isinstance(error, RefusedError):
+        return {"detach": list(error.reasons)}
+    if isinstance(error, AlreadyExistsError):
+        return {"name": [visit.texts("vms.name_taken")]}
+    if isinstance(error, ApiError) and any(one.field for one in error.causes):
+        found: dict[str, list[str]] = {}
+        for one in error.causes:
+            text = f"{one.field}: {one.message}" if one.field else one.message
+            found.setdefault(field_of(one.field), []).append(text)
+        return found
+    if isinstance(error, ForbiddenError) and (said := denial(error)):
+        return {"devices": [said]}
+    if isinstance(error, ApiError) and error.message:
+        return {"": [error.message]}
+    return {"": [str(error)]}
+
+
+def field_of(path: str) -> str:
+    """The field of the form that shows a field of a VM; empty: none does."""
+    return next((field for prefix, field in _FIELDS if path.startswith(prefix)), "")
+
+
+REFUSED = (ChangeError, KubeError)
+"""What a change of a VM may be refused by."""
+
+
+def wrong_numbers(visit: Visit, typed: Typed) -> dict[str, list[str]]:
+    """Problems of the fields that hold no number of devices."""
+    return {name: [visit.texts("vms.no_count", most=MOST)] for name in typed.wrong}
