@@ -16,7 +16,7 @@ import msgspec
 from laneway.api import ObjectMeta
 from laneway.changes.errors import ChangeError, OvertakenError, RefusedError
 from laneway.core.raw import Json, JsonObject, at, items, members
-from laneway.core.refusals import DeviceOfRunningVm
+from laneway.core.refusals import DevicesOfRunningVm
 from laneway.kube.client import Client
 from laneway.kube.errors import ConflictError, ForbiddenError, NotFoundError
 from laneway.kube.kubevirt import (
@@ -116,18 +116,15 @@ async def create(client: Client, vm: NewVm, *, dry_run: bool = False) -> Virtual
     return await client.create(VIRTUAL_MACHINES, manifest(vm), vm.namespace, dry_run=dry_run)
 
 
-def detach_refusals(
-    vm: VirtualMachine, instance: VirtualMachineInstance | None, names: Collection[str]
-) -> list[DeviceOfRunningVm]:
-    """Why these entries of a VM cannot be detached now: it runs with them."""
+def detach_refusal(
+    instance: VirtualMachineInstance | None, names: Collection[str]
+) -> DevicesOfRunningVm | None:
+    """Why entries of a VM with these names cannot be detached now: its instance runs with them."""
     if instance is None or instance.status.phase in _ENDED:
-        return []
-    devices = instance.spec.domain.devices.all
-    return [
-        DeviceOfRunningVm(one.name, one.device_name, vm.metadata.namespace, vm.metadata.name)
-        for one in devices
-        if one.name in names
-    ]
+        return None
+    meta, devices = instance.metadata, instance.spec.domain.devices.all
+    held = tuple(one.name for one in devices if one.name in names)
+    return DevicesOfRunningVm(held, meta.namespace, meta.name) if held else None
 
 
 async def change_devices(
@@ -143,8 +140,8 @@ async def change_devices(
 
     Raises RefusedError, OvertakenError, KubeError.
     """
-    if refusals := detach_refusals(vm, instance, detach):
-        raise RefusedError(*(one.words for one in refusals))
+    if (refusal := detach_refusal(instance, detach)) is not None:
+        raise RefusedError(refusal.words)
     name, namespace = vm.metadata.name, vm.metadata.namespace
     stored = await client.get(_STORED, name, namespace)
     before = members(at({"spec": stored.spec}, _DEVICES))

@@ -315,19 +315,20 @@ class ResourceNamesConflict(Refusal, frozen=True):
         )
 
 
-class DeviceOfRunningVm(Refusal, frozen=True, tag="DeviceInUse"):
-    """A device is to be detached from a VM that runs with it."""
+class DevicesOfRunningVm(Refusal, frozen=True, tag="DeviceInUse"):
+    """Devices are to be detached from a VM that runs with them."""
 
-    entry: str
-    """What the VM calls the device."""
-    resource: str
+    entries: tuple[str, ...]
+    """What the VM calls them."""
     namespace: str
     vm: str
 
     @property
     def words(self) -> str:
+        which = "device" if len(self.entries) == 1 else "devices"
+        them = "it" if len(self.entries) == 1 else "them"
         return (
-            f"device {quoted(self.entry)} ({self.resource}) cannot be detached: VM "
-            f"{self.namespace}/{self.vm} is running with it, and KubeVirt detaches no device from "
-            f"a running VM. Stop the VM first: virtctl stop {self.vm} -n {self.namespace}"
+            f"{which} {few(map(quoted, self.entries))} cannot be detached: VM "
+            f"{self.namespace}/{self.vm} is running with {them}, and KubeVirt detaches no device "
+            f"from a running VM. Stop the VM first: virtctl stop {self.vm} -n {self.namespace}"
         )

@@ -7,7 +7,7 @@ from laneway.kube.kubevirt import Devices
 from laneway.views.vms import Vm, is_exact
 from laneway.web.page import Action, Again, Context, Done, Page
 from laneway.web.pages.vms import detail, form, seen
-from laneway.web.pages.vms.fields import Typed, typed
+from laneway.web.pages.vms.fields import Typed, sent, typed
 from laneway.web.pages.vms.resources import requested, world_of
 from laneway.web.visit import Visit
 
@@ -34,14 +34,7 @@ def _context(visit: Visit) -> Context:
     fields = typed(visit)
     attach, detach = _attached(visit, vm, fields), frozenset(fields.all("detach"))
     had = vm.spec.domain.devices
-    running = {
-        one.entry: one.words
-        for one in (
-            changes.detach_refusals(vm.vm, vm.running, [each.name for each in had.all])
-            if vm.vm is not None
-            else ()
-        )
-    }
+    refusal = changes.detach_refusal(vm.running, [one.name for one in had.all])
     title = visit.texts("vms.devices_title", name=f"{vm.namespace}/{vm.name}")
     return {
         **form.choosing(visit, fields, has=[one.name for one in had.all]),
@@ -53,7 +46,8 @@ def _context(visit: Visit) -> Context:
         "reason": detail.not_editable(visit, vm),
         "had": had.all,
         "exact": is_exact,
-        "held_fast": running,
+        "held_fast": refusal.entries if refusal is not None else (),
+        "not_detachable": refusal.words if refusal is not None else "",
         "detach": detach,
         "changes": bool(attach.all or detach),
         "verdict": form.verdict(visit, vm.consumer, vm.spec, _after(vm, attach, detach), had),
@@ -64,7 +58,7 @@ def _context(visit: Visit) -> Context:
 async def _act(visit: Visit) -> Done | Again:
     await detail.load(visit)
     vm = seen.named(visit)
-    fields = typed(visit)
+    fields = sent(visit)
     if visit.sent("check"):
         return Again({})
     if vm.vm is None:
@@ -77,7 +71,7 @@ async def _act(visit: Visit) -> Done | Again:
     try:
         await changes.change_devices(visit.client, vm.vm, vm.running, attach=attach, detach=detach)
     except form.REFUSED as error:
-        return Again(form.problems(visit, error))
+        return Again(form.problems(visit, error, fields))
     done = "vms.devices_done_running" if vm.running is not None else "vms.devices_done"
     return Done(detail.path_of(vm), visit.texts(done, name=f"{vm.namespace}/{vm.name}"))
 

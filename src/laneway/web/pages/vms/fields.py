@@ -7,14 +7,17 @@ nothing, and what is no number is a problem of its field.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
+
+import msgspec
 
 from laneway.web.visit import Visit
 
 COUNT = "count:"
 MOST = 64
 """So many devices of a VM are judged."""
+_NOT_EDITED = ("csrf", "check")
 
 
 class Typed(NamedTuple):
@@ -54,16 +57,23 @@ class Typed(NamedTuple):
 
 
 def typed(visit: Visit) -> Typed:
-    """What was sent, else what stands in the address."""
-    if visit.form:
-        return Typed(tuple(_pairs(visit.form.items())))
+    """What stands in the form."""
     return Typed(visit.place.query)
 
 
-def _pairs(form: Iterable[tuple[str, Iterable[str]]]) -> Iterable[tuple[str, str]]:
-    for name, values in form:
-        for value in values:
-            yield name, value
+def sent(visit: Visit) -> Typed:
+    """What was sent, which then stands in the address as if it were still being edited.
+
+    So the same form shows it again, and its live part goes on with it.
+    """
+    fields = [
+        (name, value)
+        for name, values in visit.form.items()
+        if name not in _NOT_EDITED
+        for value in values
+    ]
+    visit.place = msgspec.structs.replace(visit.place, query=tuple(fields))
+    return typed(visit)
 
 
 def _is_count(text: str) -> bool:

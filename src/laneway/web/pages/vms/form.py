@@ -14,7 +14,7 @@ from laneway.views.order import natural
 from laneway.web import holders
 from laneway.web.page import Context
 from laneway.web.pages.vms import resources, seen
-from laneway.web.pages.vms.fields import MOST, Typed
+from laneway.web.pages.vms.fields import COUNT, MOST, Typed
 from laneway.web.pages.vms.fit import Fit, fit
 from laneway.web.pages.vms.resources import kind_of, world_of
 from laneway.web.visit import Visit
@@ -101,6 +101,9 @@ def helpers(visit: Visit) -> Mapping[str, Callable[..., Any]]:
         "kind": lambda resource: kind_of(resource, world),
         "device_url": lambda name: resources.url_of(name, world),
         "users": users,
+        "user_of": lambda entry: (
+            holders.of_consumer(visit, entry.consumer).text if entry.consumer is not None else ""
+        ),
         "cause": lambda one: cause_words(visit, one),
         "amount": amount,
     }
@@ -161,23 +164,26 @@ def options(names: Iterable[str]) -> list[tuple[str, str]]:
     return [(name, name) for name in sorted(names, key=natural)]
 
 
-def problems(visit: Visit, error: Exception) -> dict[str, list[str]]:
+def problems(visit: Visit, error: Exception, fields: Typed) -> dict[str, list[str]]:
     """What a refusal of the API server says, by the field that it is about."""
     if isinstance(error, RefusedError):
         return {"detach": list(error.reasons)}
     if isinstance(error, AlreadyExistsError):
         return {"name": [visit.texts("vms.name_taken")]}
+    found: dict[str, list[str]] = {}
+    if isinstance(error, ForbiddenError) and (said := denial(error)):
+        for text in [one.message for one in error.causes] or [said]:
+            # What there is not enough of comes first.
+            field = f"{COUNT}{text.partition(':')[0]}"
+            known = field.removeprefix(COUNT) in fields.counts
+            found.setdefault(field if known else "devices", []).append(text)
+        return found
     if isinstance(error, ApiError) and any(one.field for one in error.causes):
-        found: dict[str, list[str]] = {}
         for one in error.causes:
             text = f"{one.field}: {one.message}" if one.field else one.message
             found.setdefault(field_of(one.field), []).append(text)
         return found
-    if isinstance(error, ForbiddenError) and (said := denial(error)):
-        return {"devices": [said]}
-    if isinstance(error, ApiError) and error.message:
-        return {"": [error.message]}
-    return {"": [str(error)]}
+    return {"": [error.message if isinstance(error, ApiError) and error.message else str(error)]}
 
 
 def field_of(path: str) -> str:

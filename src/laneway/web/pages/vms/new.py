@@ -18,7 +18,7 @@ from laneway.kube.resource import Resource
 from laneway.views.vms import bytes_of
 from laneway.web.page import Action, Again, Context, Done, Page
 from laneway.web.pages.vms import form, seen
-from laneway.web.pages.vms.fields import Typed, typed
+from laneway.web.pages.vms.fields import Typed, sent, typed
 from laneway.web.pages.vms.listing import CREATE
 from laneway.web.pages.vms.resources import requested, world_of
 from laneway.web.place import link
@@ -71,7 +71,7 @@ def values(visit: Visit, fields: Typed) -> Values:
     """What stands in the fields."""
     allowed = visit.data.get("namespaces") or ()
     first = "default" if "default" in allowed else next(iter(allowed), "default")
-    is_sent = bool(visit.form) or "cores" in dict(fields.fields)
+    is_edited = "cores" in dict(fields.fields)
     return Values(
         namespace=fields.get("namespace") or first,
         name=fields.get("name"),
@@ -81,7 +81,7 @@ def values(visit: Visit, fields: Typed) -> Values:
         cores=fields.get("cores", "2"),
         memory=fields.get("memory", "4"),
         home=fields.get("home"),
-        start=bool(fields.get("start")) if is_sent else True,
+        start=bool(fields.get("start")) or not is_edited,
     )
 
 
@@ -175,7 +175,7 @@ def _problems(visit: Visit, given: Values) -> dict[str, list[str]]:
 
 
 async def _act(visit: Visit) -> Done | Again:
-    fields = typed(visit)
+    fields = sent(visit)
     given = values(visit, fields)
     if visit.sent("check"):
         return Again({})
@@ -195,7 +195,7 @@ async def _act(visit: Visit) -> Done | Again:
     try:
         await changes.create(visit.client, vm)
     except form.REFUSED as error:
-        return Again(form.problems(visit, error))
+        return Again(form.problems(visit, error, fields))
     title = f"{vm.namespace}/{vm.name}"
     done = visit.texts("vms.new_done_start" if vm.start else "vms.new_done", name=title)
     return Done(link("vms", vm.namespace, vm.name), done)

@@ -82,7 +82,7 @@ def kind_of(resource: str, world: World, name: str = "") -> Kind:
     claim = world.claims.first(RESOURCE, resource)
     own = name or (claim.metadata.name if claim is not None else "")
     pci = world.pci_devices.get(own) or world.pci_devices.first(RESOURCE, resource)
-    title = pci.status.description if pci is not None else ""
+    title = pci.status.description.partition(": ")[2] if pci is not None else ""
     return Kind(resource, title or resource, "pci", exact=bool(own) and is_exact(resource, own))
 
 
