@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from laneway.api import ObjectMeta
+from laneway.api import ObjectMeta, decode
 from laneway.changes.errors import ChangeError, OvertakenError, RefusedError
 from laneway.core.raw import Json, JsonObject, at, items, members
 from laneway.core.refusals import DevicesOfRunningVm
@@ -178,6 +178,18 @@ def edited(
     if any(at(one, _DISPLAY) not in (None, _SHOWN_NOWHERE) for one in gone):
         found["gpus"] = [_without_display(one) for one in found["gpus"]]
     return found
+
+
+def after(devices: Devices, attach: Devices, detach: Collection[str]) -> Devices:
+    """The devices that a VM would have, before admission completes them."""
+    return decode(Devices, edited(members(_plain(msgspec.to_builtins(devices))), attach, detach))
+
+
+def _plain(value: Json) -> Json:
+    """As it would be written: without what is not said."""
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items() if one is not None}
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 _DISPLAY = ("virtualGPUOptions", "display")

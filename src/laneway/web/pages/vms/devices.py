@@ -18,17 +18,6 @@ def _attached(visit: Visit, vm: Vm, fields: Typed) -> Devices:
     return requested(fields.numbers, names, taken, world_of(visit))
 
 
-def _after(vm: Vm, attach: Devices, detach: frozenset[str]) -> Devices:
-    had = vm.spec.domain.devices
-    return Devices(
-        host_devices=[
-            *(one for one in had.host_devices if one.name not in detach),
-            *attach.host_devices,
-        ],
-        gpus=[*(one for one in had.gpus if one.name not in detach), *attach.gpus],
-    )
-
-
 def _context(visit: Visit) -> Context:
     vm = seen.named(visit)
     fields = typed(visit)
@@ -50,7 +39,9 @@ def _context(visit: Visit) -> Context:
         "not_detachable": refusal.words if refusal is not None else "",
         "detach": detach,
         "changes": bool(attach.all or detach),
-        "verdict": form.verdict(visit, vm.consumer, vm.spec, _after(vm, attach, detach), had),
+        "verdict": form.verdict(
+            visit, vm.consumer, vm.spec, changes.after(had, attach, detach), had
+        ),
         "problems": {**form.wrong_numbers(visit, fields), **visit.problems},
     }
 
