@@ -192,7 +192,7 @@ def _kept(
     region: int,
     offered: Sequence[GpuInstanceProfile],
 ) -> list[tuple[int, str]]:
-    """Those that stay: all, where the new ones have room beside them; else what is needed."""
+    """Those that stay: all, where the new ones have room as well; else what is needed."""
     every = Counter(name for _, name in there) | needed
     slices = _slices(offered)
     memory = sum(memory_gib(name) * count for name, count in every.items())

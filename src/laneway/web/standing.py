@@ -39,7 +39,7 @@ DEVICES = (
 """The caches of objects of ours."""
 _MINUTE = len("2026-01-01T00:00")
 OBSERVED = ("pci", "usb")
-"""Those that nobody changes: what happens to their devices shows in others."""
+"""Those that do not change: what happens to their devices shows in others."""
 NEWEST = 64
 """So much of what happened last is known of each kind."""
 

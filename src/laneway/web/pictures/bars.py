@@ -77,7 +77,7 @@ def capacity_bar(bar: Bar, *, ids: str, say: Say) -> Markup:
 
 
 def capacity_picture(bar: Bar, *, ids: str, say: Say) -> Markup:
-    """The bar alone, where name and numbers stand beside it."""
+    """The bar alone, where name and numbers stand next to it."""
     pieces = [piece for piece in _pieces(bar) if piece.number > 0]
     return Markup('<div class="pic bar">{}</div>').format(_drawn(bar, pieces, ids, say))
 

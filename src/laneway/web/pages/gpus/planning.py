@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from laneway.api import VGPULayout
 from laneway.changes import vgpus as changes
-from laneway.changes.errors import ChangeError, OvertakenError, RefusedError, denial
+from laneway.changes.answered import denial
+from laneway.changes.errors import ChangeError, OvertakenError, RefusedError
 from laneway.changes.trial import Trial
 from laneway.changes.vgpus import Desired
 from laneway.core.gpu.modes import Mode, mode_named

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from laneway.api import VGPULayout
 from laneway.changes import trial
-from laneway.changes.errors import ChangeError, denial
+from laneway.changes.answered import denial
+from laneway.changes.errors import ChangeError
 from laneway.changes.trial import Trial
 from laneway.kube.errors import ForbiddenError, InvalidError, KubeError
 from laneway.kube.resource import served

@@ -1,7 +1,7 @@
 """The devices of the cluster by node and type, as rows of a table.
 
 The rows are made once for each ledger. What a GPU could carry besides what it carries has rows of
-its own only where somebody looks for it: a driver offers fifty profiles for a card.
+its own only where a user looks for it: a driver offers fifty profiles for a card.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Row(NamedTuple):
 
     @property
     def bar(self) -> Bar:
-        """Without a name: that stands beside it."""
+        """Without a name: that stands next to it."""
         name = Named(f"{self.resource}, {self.node}" if self.node else self.resource)
         return Bar(name=name, counts=self.counts, creatable=self.creatable)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from laneway.changes.errors import ChangeError, RefusedError, denial
+from laneway.changes.answered import denial
+from laneway.changes.errors import ChangeError, RefusedError
 from laneway.core.ledger.facts import Consumer
 from laneway.kube.errors import AlreadyExistsError, ApiError, ForbiddenError, KubeError
 from laneway.kube.kubevirt import Devices, InstanceSpec

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from laneway.changes import vms as changes
-from laneway.changes.errors import ChangeError, denial
+from laneway.changes.answered import denial
+from laneway.changes.errors import ChangeError
 from laneway.kube.client import Client
 from laneway.kube.errors import ApiError, ForbiddenError, KubeError
 from laneway.kube.kubevirt import VirtualMachine
