@@ -88,7 +88,7 @@ def _rows(visit: Visit) -> Rows[VGPUDevice]:
             keys=[one.metadata.name for one in store],
             build=store.get,
             touched=touched,
-            indexed=["node"],
+            indexed=["node", "state"],
         ),
     )
 

@@ -8,6 +8,7 @@ shows the table.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -151,14 +152,17 @@ class Table(Generic[T]):
         rows = items if isinstance(items, Rows) else self.rows(items)
         chosen = {one.id: place.get(one.id) for one in self.filters if place.get(one.id)}
         search = place.get("q").strip()
-        matches = self._matches(chosen, search.casefold())
         chosen_group = place.get("group") or self.group
         grouping = next((f for f in self.filters if f.groups and f.id == chosen_group), None)
         sort, column, descending = self._sort(place)
-        found = self._in_order(rows, chosen, grouping, column, descending=descending)
-        if chosen or search:
-            found = [entry for entry in found if matches(entry)]
+        order = column.order if column else None
         size = _number(place.get("size"), SIZE, SIZES)
+        if grouping is not None and rows.is_indexed(grouping.id) and not (chosen or search):
+            found: Sequence[Entry[T]] = _Groups(rows, grouping, order, descending=descending)
+        else:
+            found = self._found(rows, chosen, search, column, descending=descending)
+            if grouping is not None:
+                found = _grouped(found, grouping)
         pages = max(1, -(-len(found) // size))
         page = min(max(1, _number(place.get("page"), 1)), pages)
         first = (page - 1) * size
@@ -183,7 +187,7 @@ class Table(Generic[T]):
             previous_url=place.with_(page=str(page - 1)) if page > 1 else "",
             next_url=place.with_(page=str(page + 1)) if page < pages else "",
             shown=frozenset(entry.key for entry in shown),
-            matches=lambda item: matches(Entry(None, item, None, self.text(item).casefold())),
+            matches=self._judge(chosen, search),
             order=self.order if column is None or column.order is None else column.order,
         )
 
@@ -208,31 +212,32 @@ class Table(Generic[T]):
             indexed={name: values[name] for name in indexed},
         )
 
-    def _in_order(
+    def _found(
         self,
         rows: Rows[T],
         chosen: dict[str, str],
-        grouping: Filter[T] | None,
+        search: str,
         column: Column[T] | None,
         *,
         descending: bool,
     ) -> Sequence[Entry[T]]:
-        """Rows as they are sorted and grouped; at least those that are chosen."""
+        """The rows that the filters and the search leave, in order."""
         order = column.order if column else None
+        left = dict(chosen)
         if name := next((name for name in chosen if rows.is_indexed(name)), ""):
-            found = rows.with_value(name, chosen[name])
+            found = rows.with_value(name, left.pop(name))
             if order is not None:
-                found = sorted(found, key=lambda entry: order(entry.item), reverse=descending)
+                found = sorted(found, key=lambda entry: order(entry.item))
         elif order is not None and column is not None:
             found = rows.by(column.id, order)
-            found = found[::-1] if descending else found
-        elif grouping is not None:
-            return rows.by(f"group {grouping.id}", lambda item: _group_order(grouping, item))
         else:
-            return rows.all()
-        if grouping is None:
+            found = rows.all()
+        if descending:
+            found = found[::-1]
+        if not (left or search):
             return found
-        return sorted(found, key=lambda entry: _group_order(grouping, entry.item))
+        matches = self._matches(left, search.casefold())
+        return [entry for entry in found if matches(entry)]
 
     def _matches(self, chosen: dict[str, str], search: str) -> Callable[[Entry[T]], bool]:
         tests = [(one.values, chosen[one.id]) for one in self.filters if one.id in chosen]
@@ -245,6 +250,11 @@ class Table(Generic[T]):
             return all(value in values(entry.item) for values, value in tests)
 
         return matches
+
+    def _judge(self, chosen: dict[str, str], search: str) -> Callable[[T], bool]:
+        """Whether the filters leave an item."""
+        matches = self._matches(chosen, search.casefold())
+        return lambda item: matches(Entry(None, item, None, self.text(item).casefold()))
 
     def _sort(self, place: Place) -> tuple[str, Column[T] | None, bool]:
         sort = place.get("sort")
@@ -325,6 +335,51 @@ def _group_of(grouping: Filter[T], item: T) -> str:
 
 def _group_order(grouping: Filter[T], item: T) -> Any:
     return grouping.order(_group_of(grouping, item))
+
+
+class _Groups(Sequence[Entry[T]]):
+    """All rows by group, of which a look takes a few: only their groups are sorted."""
+
+    def __init__(
+        self,
+        rows: Rows[T],
+        grouping: Filter[T],
+        order: Callable[[T], Any] | None,
+        *,
+        descending: bool,
+    ) -> None:
+        self._rows, self._grouping = rows, grouping
+        self._order, self._descending = order, descending
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, at: Any) -> Any:
+        first, last, _ = at.indices(len(self))
+        name, begin = self._grouping.id, 0
+        found: list[Entry[T]] = []
+        for value in sorted(self._rows.values(name), key=self._grouping.order):
+            end = begin + self._rows.count(name, value)
+            if end > first and begin < last:
+                group = self._group(value)
+                found += group[max(0, first - begin) : last - begin]
+            begin = end
+        return found
+
+    def _group(self, value: str) -> Sequence[Entry[T]]:
+        group, order = self._rows.with_value(self._grouping.id, value), self._order
+        if order is None:
+            return group
+        found = sorted(group, key=lambda entry: order(entry.item))
+        return found[::-1] if self._descending else found
+
+
+def _grouped(found: Iterable[Entry[T]], grouping: Filter[T]) -> list[Entry[T]]:
+    """The rows by group, each group in the order in which they came."""
+    groups: dict[str, list[Entry[T]]] = defaultdict(list)
+    for entry in found:
+        groups[_group_of(grouping, entry.item)].append(entry)
+    return [entry for value in sorted(groups, key=grouping.order) for entry in groups[value]]
 
 
 def _groups(

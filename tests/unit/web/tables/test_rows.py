@@ -1,0 +1,67 @@
+"""Rows that are kept show the same as rows that are made anew, whatever has changed."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laneway.kube.resource import Key
+from laneway.web.caches import Change
+from laneway.web.place import parse
+from support.sample_table import NODES, ROWS, TABLE, Row
+
+QUERIES = (
+    "",
+    "page=2",
+    "node=node1",
+    "node=node1&sort=-size",
+    "q=gpu1",
+    "q=gpu1&group=node",
+    "sort=size",
+    "sort=-name&page=2",
+    "group=node&page=2",
+    "group=node&sort=size",
+)
+CHANGES = st.lists(
+    st.tuples(st.integers(0, 130), st.none() | st.integers(0, 8), st.integers(0, 3)), max_size=30
+)
+
+
+@given(CHANGES)
+def test_kept_rows_show_what_new_rows_would(changes: list[tuple[int, int | None, int]]) -> None:
+    now = {row.name: row for row in ROWS}
+    kept = TABLE.rows(
+        keys=list(now),
+        build=now.get,
+        touched=lambda change: (change.key.name,),
+        indexed=[NODES.id],
+    )
+    for query in QUERIES:  # every order is asked for before anything changes
+        TABLE.view(kept, parse(f"/gpus?{query}"))
+    for number, size, node in changes:
+        name = f"gpu{number}"
+        now.pop(name, None)
+        if size is not None:
+            now[name] = Row(name, f"node{node}", size)
+        kept.changed(Change("gpus", Key("", name), None, None))
+
+    for query in QUERIES:
+        place = parse(f"/gpus?{query}")
+        found, anew = TABLE.view(kept, place), TABLE.view(list(now.values()), place)
+        assert [row.name for row in found.rows] == [row.name for row in anew.rows], query
+        assert (found.matching, found.total) == (anew.matching, anew.total)
+        assert [(g.title, g.size) for g in found.groups] == [(g.title, g.size) for g in anew.groups]
+
+
+def test_what_a_change_moved_is_told_once() -> None:
+    now = {row.name: row for row in ROWS}
+    kept = TABLE.rows(keys=list(now), build=now.get, touched=lambda change: (change.key.name,))
+    before = now["gpu5"]
+    now["gpu5"] = before._replace(size=99)
+    change = Change("gpus", Key("", "gpu5"), None, None)
+
+    kept.changed(change)
+
+    [moved] = kept.moved(change)
+    assert (moved.before, moved.after) == (before, now["gpu5"])
+    assert kept.moved(Change("gpus", Key("", "gpu5"), None, None)) == ()
