@@ -39,7 +39,7 @@ DEVICES = (
 """The caches of objects of ours."""
 _MINUTE = len("2026-01-01T00:00")
 OBSERVED = ("pci", "usb")
-"""Those that do not change: what happens to their devices shows in others."""
+"""Those without a desired state: what happens to their devices shows in others."""
 NEWEST = 64
 """So much of what happened last is known of each kind."""
 
@@ -211,10 +211,11 @@ def _found(kind: str, obj: Any) -> Found | None:
     trouble = troubles.of_device(obj)
     if trouble is None:
         return None
-    return Found(kind, Key("", obj.metadata.name), _node(kind, obj), trouble)
+    return Found(kind, Key("", obj.metadata.name), node_of_object(kind, obj), trouble)
 
 
-def _node(kind: str, obj: Any) -> str:
+def node_of_object(kind: str, obj: Any) -> str:
+    """The node of an object of ours."""
     if kind == "device_nodes":
         return str(obj.metadata.name)
     return next(iter(of_node(obj)), "")
@@ -229,7 +230,7 @@ def _happened(kind: str, obj: Any) -> Happened | None:
         last.last_transition_time,
         kind,
         Key("", obj.metadata.name),
-        _node(kind, obj),
+        node_of_object(kind, obj),
         last.type,
         last.status,
         last.reason,

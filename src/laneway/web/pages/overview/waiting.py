@@ -23,7 +23,7 @@ class Line(NamedTuple):
     """A VM or pod that waits."""
 
     kind: str
-    """Of its state: `danger`, `working`, or `off` for one that nobody wants to run."""
+    """Of its state: `danger`, `working`, or `off` for a stopped one."""
     words: str
     why: Sequence[str]
     url: str
