@@ -7,22 +7,13 @@ changed since the last look is worked out again; sums and selections follow from
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic, TypeVar
 
-from laneway.kube.resource import Key, T
+from laneway.kube.resource import Key, T, key_of
 from laneway.kube.store import Store
 
 V = TypeVar("V")
-
-
-class _Dated(Protocol):
-    @property
-    def moment(self) -> str:
-        """When it was, as Kubernetes writes it."""
-
-
-D = TypeVar("D", bound=_Dated)
 
 
 class _News(Generic[T]):
@@ -73,18 +64,19 @@ class Derived(Generic[T, V]):
             self._differs(key, before, after)
 
 
-class Newest(Generic[T, D]):
-    """What happened last to objects: of each at most one thing, of all only a few."""
+class Newest(Generic[T]):
+    """The objects to which something happened last; only a few are kept."""
 
-    def __init__(self, store: Store[T], of: Callable[[T], D | None], most: int) -> None:
+    def __init__(self, store: Store[T], moment: Callable[[T], str], most: int) -> None:
+        """`moment`: when it was, as Kubernetes writes it; empty for never."""
         self._news = _News(store)
-        self._of = of
+        self._moment = moment
         self._most = most
-        self._found: dict[Key, D] = {}
+        self._found: dict[Key, str] = {}
         self._since = ""
         """Everything that happened later is in `_found`."""
 
-    def refresh(self) -> list[D]:
+    def refresh(self) -> list[T]:
         """The newest first."""
         store, changed = self._news.store, self._news.changed()
         if changed is None:
@@ -92,37 +84,33 @@ class Newest(Generic[T, D]):
         for key in changed or ():
             self._found.pop(key, None)
             obj = store.get(key.name, key.namespace)
-            one = None if obj is None else self._of(obj)
-            if one is not None and one.moment >= self._since:
-                self._found[key] = one
+            moment = "" if obj is None else self._moment(obj)
+            if moment and moment >= self._since:
+                self._found[key] = moment
         if len(self._found) < self._most and self._since:
             self._look()
         elif len(self._found) > 4 * self._most:
-            self._keep(iter(self._found.items()))
-        return [one for _, one in self._keep_order()[: self._most]]
+            self._keep(self._found.items())
+        newest = heapq.nlargest(self._most, self._found.items(), key=_moment)
+        objects = (store.get(key.name, key.namespace) for key, _ in newest)
+        return [obj for obj in objects if obj is not None]
 
     def _look(self) -> None:
         """At everything."""
         self._since = ""
-        objects = self._news.store
-        self._keep(
-            (Key(one.metadata.namespace, one.metadata.name), found)
-            for one in objects
-            if (found := self._of(one)) is not None
-        )
+        of = self._moment
+        every = ((key_of(one), of(one)) for one in self._news.store)
+        self._keep((key, moment) for key, moment in every if moment)
 
-    def _keep(self, found: Iterator[tuple[Key, D]]) -> None:
+    def _keep(self, found: Iterable[tuple[Key, str]]) -> None:
         kept = heapq.nlargest(2 * self._most, found, key=_moment)
         self._found = dict(kept)
         if len(kept) == 2 * self._most:
-            self._since = kept[-1][1].moment
-
-    def _keep_order(self) -> list[tuple[Key, D]]:
-        return sorted(self._found.items(), key=_moment, reverse=True)
+            self._since = kept[-1][1]
 
 
-def _moment(item: tuple[Key, _Dated]) -> tuple[str, Key]:
-    return item[1].moment, item[0]
+def _moment(item: tuple[Key, str]) -> tuple[str, Key]:
+    return item[1], item[0]
 
 
 class Once(Generic[V]):

@@ -11,7 +11,7 @@ import heapq
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from laneway.api import SRIOVGPUDevice
 from laneway.controllers.doctor.facts import is_agent
@@ -23,6 +23,8 @@ from laneway.views.gpus import node_of
 from laneway.views.troubles import Trouble, Weight
 from laneway.web.caches import NODE, Caches, Change, of_node
 from laneway.web.derived import Derived, Newest
+
+K = TypeVar("K")
 
 DEVICES = (
     "device_nodes",
@@ -73,8 +75,10 @@ class Standing:
     def __init__(self, caches: Caches) -> None:
         self.creatable: Counter[tuple[str, str]] = Counter()
         """How many vGPUs could be created of each type: by node and resource."""
+        self.creatable_types: Counter[str] = Counter()
+        """The same by resource."""
         self.creatable_as_of = object()
-        """Another one whenever that has changed."""
+        """Another one whenever these have changed."""
         self.configured: Counter[str] = Counter()
         """vGPUs by node."""
         self.by_node: dict[str, set[tuple[str, Key]]] = defaultdict(set)
@@ -86,7 +90,7 @@ class Standing:
             for kind, store in stores.items()
         }
         self._newest = {
-            kind: Newest(store, functools.partial(_happened, kind), NEWEST)
+            kind: Newest(store, _changed_at, NEWEST)
             for kind, store in stores.items()
             if kind not in OBSERVED
         }
@@ -128,9 +132,14 @@ class Standing:
         What happened to several devices of a node alike is one thing; the number says to how many
         more.
         """
-        lists = (one.refresh() for kind, one in self._newest.items() if kind in kinds)
+        found = (
+            _happened(kind, obj)
+            for kind, newest in self._newest.items()
+            if kind in kinds
+            for obj in newest.refresh()
+        )
         alike: dict[tuple[str, ...], list[Happened]] = {}
-        for one in sorted((one for found in lists for one in found), reverse=True):
+        for one in sorted(found, reverse=True):
             what = one.moment[:_MINUTE], one.kind, one.node, one.condition, one.reason
             alike.setdefault(what, []).append(one)
         return [(same[0], len(same) - 1) for same in islice(alike.values(), most)]
@@ -180,15 +189,20 @@ class Standing:
             if fits is None:
                 continue
             for resource, count in fits.counts.items():
-                place = fits.node, resource
-                self.creatable[place] += sign * count
-                if not self.creatable[place]:
-                    del self.creatable[place]
+                _add(self.creatable, (fits.node, resource), sign * count)
+                _add(self.creatable_types, resource, sign * count)
 
     def _vgpus_differ(self, _key: Key, before: str | None, after: str | None) -> None:
         for node, sign in ((before, -1), (after, 1)):
             if node is not None:
                 self.configured[node] += sign
+
+
+def _add(counts: Counter[K], key: K, count: int) -> None:
+    """Without keeping a zero."""
+    counts[key] += count
+    if not counts[key]:
+        del counts[key]
 
 
 class _Fits(NamedTuple):
@@ -199,8 +213,11 @@ class _Fits(NamedTuple):
 
 
 def _fits(gpu: SRIOVGPUDevice) -> _Fits | None:
-    counts = {names.vgpu_resource_name(one): n for one, n in gpu.status.fits.items() if n > 0}
+    counts = {_resource(one): n for one, n in gpu.status.fits.items() if n > 0}
     return _Fits(node_of(gpu), counts) if counts else None
+
+
+_resource = functools.lru_cache(maxsize=4096)(names.vgpu_resource_name)
 
 
 def _configured(vgpu: Any) -> str | None:
@@ -221,13 +238,16 @@ def node_of_object(kind: str, obj: Any) -> str:
     return next(iter(of_node(obj)), "")
 
 
-def _happened(kind: str, obj: Any) -> Happened | None:
-    dated = [one for one in obj.status.conditions if one.last_transition_time]
-    if not dated:
-        return None
-    last = max(dated, key=lambda one: one.last_transition_time)
+def _changed_at(obj: Any) -> str:
+    """When a condition changed last."""
+    return max((one.last_transition_time for one in obj.status.conditions), default="")
+
+
+def _happened(kind: str, obj: Any) -> Happened:
+    moment = _changed_at(obj)
+    last = next(one for one in obj.status.conditions if one.last_transition_time == moment)
     return Happened(
-        last.last_transition_time,
+        moment,
         kind,
         Key("", obj.metadata.name),
         node_of_object(kind, obj),
@@ -245,7 +265,7 @@ def looks_other(change: Change) -> bool:
         return True
     return bool(
         _found(change.kind, before) != _found(change.kind, after)
-        or _happened(change.kind, before) != _happened(change.kind, after)
+        or _changed_at(before) != _changed_at(after)
         or (change.kind == "gpus" and _fits(before) != _fits(after))
     )
 

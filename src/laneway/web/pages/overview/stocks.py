@@ -30,7 +30,8 @@ class Row(NamedTuple):
     resource: str
     counts: Counts
     creatable: int
-    order: tuple[object, object]
+    order: tuple[int, int] = (0, 0)
+    """The places of the node and of the type among all."""
 
     @property
     def id(self) -> str:
@@ -50,33 +51,45 @@ class Row(NamedTuple):
 class Stocks:
     """All rows as of one moment."""
 
-    def __init__(self, ledger: Ledger, creatable: Mapping[tuple[str, str], int]) -> None:
+    def __init__(self, ledger: Ledger, now: Standing) -> None:
+        self._ledger, self._creatable = ledger, now.creatable
+        only_creatable = now.creatable_types.keys() - ledger.homes.keys()
+        self.only_creatable = len(only_creatable)
+        self.types = sorted({*ledger.homes, *only_creatable}, key=natural)
+        self.nodes = sorted({*ledger.nodes, *(node for node, _ in now.creatable)}, key=natural)
+        self._type_order = {name: number for number, name in enumerate(self.types)}
+        self._node_order = {name: number for number, name in enumerate(self.nodes)}
         self.existing = sorted(
             (
-                _row(node, resource, stock.counts, creatable.get((node, resource), 0))
+                self._row(node, resource, stock.counts, now.creatable.get((node, resource), 0))
                 for (node, resource), stock in ledger.stocks.items()
             ),
             key=_order,
         )
         """Types of which there are devices."""
-        self._creatable = {
-            place: count for place, count in creatable.items() if place not in ledger.stocks
-        }
-        self.types = sorted({one for _, one in (*ledger.stocks, *creatable)}, key=_natural)
-        self.nodes = sorted({one for one, _ in (*ledger.stocks, *creatable)}, key=_natural)
-        self.only_creatable = len({one for _, one in creatable} - set(ledger.homes))
 
     @functools.cached_property
     def all(self) -> list[Row]:
         """Also those types of which there could be some."""
-        more = (_row(*place, Counts(), count) for place, count in self._creatable.items())
+        more = (
+            self._row(*place, Counts(), count)
+            for place, count in self._creatable.items()
+            if place not in self._ledger.stocks
+        )
         return sorted((*self.existing, *more), key=_order)
+
+    def _row(self, node: str, resource: str, counts: Counts, creatable: int) -> Row:
+        order = self._node_order[node], self._type_order[resource]
+        return Row(node, resource, counts, creatable, order)
 
     @functools.cached_property
     def sums(self) -> list[Row]:
         """The devices of each type in the cluster, of what there is most first."""
         found = _sums(self.existing, lambda row: row.resource)
-        rows = [_row("", name, counts, creatable) for name, (counts, creatable) in found.items()]
+        rows = [
+            Row("", name, counts, creatable, (0, self._type_order[name]))
+            for name, (counts, creatable) in found.items()
+        ]
         return sorted(rows, key=lambda row: (-row.counts.total, row.order))
 
     def sought(self, place: Place) -> list[Row]:
@@ -85,10 +98,9 @@ class Stocks:
         return self.all if is_sought or not self.existing else self.existing
 
 
-def of(ledger: Ledger, standing: Standing) -> Stocks:
+def of(ledger: Ledger, now: Standing) -> Stocks:
     """The rows as of now."""
-    creatable = standing.creatable
-    return _ROWS.get(lambda: Stocks(ledger, creatable), ledger, standing.creatable_as_of)
+    return _ROWS.get(lambda: Stocks(ledger, now), ledger, now.creatable_as_of)
 
 
 _ROWS = Once[Stocks]()
@@ -139,14 +151,14 @@ def subtotals(rows: Iterable[Row], group: str) -> Mapping[str, Row]:
         return row.node if group == "node" else row.resource
 
     return {
-        name: _row("", name, counts, creatable if group == "type" else 0)
+        name: Row("", name, counts, creatable if group == "type" else 0)
         for name, (counts, creatable) in _sums(rows, of_group).items()
     }
 
 
 def whole(rows: Sequence[Row], title: str) -> Row:
     """All devices together."""
-    return _row("", title, sum((row.counts for row in rows), Counts()), 0)
+    return Row("", title, sum((row.counts for row in rows), Counts()), 0)
 
 
 def _sums(rows: Iterable[Row], group: Callable[[Row], str]) -> dict[str, tuple[Counts, int]]:
@@ -165,12 +177,5 @@ def _filter(
     )
 
 
-def _row(node: str, resource: str, counts: Counts, creatable: int) -> Row:
-    return Row(node, resource, counts, creatable, (_natural(node), _natural(resource)))
-
-
-def _order(row: Row) -> tuple[object, object]:
+def _order(row: Row) -> tuple[int, int]:
     return row.order
-
-
-_natural = functools.lru_cache(maxsize=20_000)(natural)
