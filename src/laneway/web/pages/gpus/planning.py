@@ -138,6 +138,8 @@ def _context(visit: Visit) -> Context:
         "words": state(gpu),
         "mode": mode(gpu),
         "now": gpu_picture(now, ids="now", say=visit.texts) if now else "",
+        "carried": counts(gpu.device.status.configured),
+        "room": alternatives(gpu.device.status.fits),
         "profiles": kinds,
         "plan": plan,
         "size_lock": _size_lock(gpu),
