@@ -10,6 +10,7 @@ from laneway.core.inventory import ConfiguredVgpu, Inventory, VgpuFunction, Vgpu
 from laneway.core.mig.profiles import expected_profiles
 from laneway.core.pci import NVIDIA, PciAddress, PciFunction
 from laneway.core.situation import Holder, Situation
+from laneway.core.vgpu.profiles import profiles_on
 from laneway.views.gpus import Gpu
 
 
@@ -79,7 +80,9 @@ def _function(gpu: Gpu, vgpu: VGPUDevice) -> VgpuFunction:
 def _modes(gpu: Gpu) -> GpuModes:
     mode = mode_named(gpu.device.status.mode)
     has_mig = mode is not None and mode.has_mig
-    can_mig = bool(gpu.pci and expected_profiles(gpu.pci.status.device_id))
+    device = gpu.pci.status.device_id if gpu.pci is not None else ""
+    # A board that is new to the catalogue has the benefit of the doubt.
+    can_mig = bool(expected_profiles(device)) or not profiles_on(device)
     sizes = {Mode.MIXED_SIZE: True, Mode.SAME_SIZE: False}
     return GpuModes(
         mig=True if has_mig else False if can_mig else None,

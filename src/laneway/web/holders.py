@@ -52,6 +52,12 @@ def of_vgpu(visit: Visit, vgpu: VGPUDevice) -> Holder | None:
     return of_consumer(visit, taking.consumer, is_stopped=True)
 
 
+def by_function(visit: Visit, vgpus: Iterable[VGPUDevice]) -> dict[str, str]:
+    """What has each vGPU that is allocated, by the address of its function."""
+    found = ((vgpu, of_allocation(visit, vgpu.status.allocation)) for vgpu in vgpus)
+    return {vgpu.spec.address: one.text for vgpu, one in found if one is not None}
+
+
 def of_consumer(visit: Visit, consumer: Consumer, *, is_stopped: bool = False) -> Holder:
     """A VM or pod by its name, if the user may see it."""
     texts = visit.texts

@@ -18,7 +18,7 @@ from laneway.views.profiles import alternatives, counts
 from laneway.views.state import layout_state, mode, state
 from laneway.web.access import question
 from laneway.web.caches import NODE, Change
-from laneway.web.page import Context, Page
+from laneway.web.page import Action, Context, Page
 from laneway.web.pages.gpus import drawing, gates
 from laneway.web.pages.gpus.reading import gpus_of
 from laneway.web.pages.gpus.states import (
@@ -209,3 +209,4 @@ def _parent(vgpu: VGPUDevice) -> str:
 
 
 PAGES = (Page("/gpus", "gpus.html", context, kinds=KINDS_READ, title="nav.gpus", needs=(LIST,)),)
+ACTIONS: tuple[Action, ...] = ()

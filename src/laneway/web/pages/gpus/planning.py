@@ -13,14 +13,13 @@ from typing import NamedTuple
 
 from laneway.api import VGPULayout
 from laneway.changes import vgpus as changes
-from laneway.changes.answered import denial
-from laneway.changes.errors import ChangeError, OvertakenError, RefusedError
+from laneway.changes.errors import ChangeError, RefusedError
 from laneway.changes.trial import Trial
 from laneway.changes.vgpus import Desired
 from laneway.core.gpu.modes import Mode, mode_named
 from laneway.core.vgpu.profiles import framebuffer_mib
 from laneway.core.vgpu.spelling import in_full
-from laneway.kube.errors import ForbiddenError
+from laneway.kube.errors import KubeError
 from laneway.views.gpus import Gpu
 from laneway.views.planned import Planned, planned
 from laneway.views.profiles import alternatives, counts
@@ -105,6 +104,11 @@ def _mode_now(gpu: Gpu, own: VGPULayout | None) -> str:
     return Mode.MIXED_SIZE if gpu.device.status.mode == Mode.MIXED_SIZE else ""
 
 
+def mode_options(visit: Visit) -> list[tuple[str, str]]:
+    """The modes that vGPUs can be in, as a field offers them."""
+    return [("", visit.texts("gpus.mode_as_needed")), *((one.value, one.value) for one in MODES)]
+
+
 # ------------------------------------------------------------------------------------------ page
 
 
@@ -112,13 +116,14 @@ async def _prepare(visit: Visit) -> None:
     gpu = reading.named(visit)
     await holders.load(visit, gpu.vgpus)
     plan = plan_of(visit, gpu, kinds_of(gpu))
-    is_asked = plan.is_made and not plan.counts.problems and not list(_against(visit, gpu))
+    is_asked = plan.is_made and not plan.counts.problems and not list(against(visit, gpu))
     if is_asked and _TRIAL not in visit.data:
         spec = changes.trial_spec(gpu, plan.desired, own_layout(visit, gpu))
         visit.data[_TRIAL] = await trials.ask(visit, gpu, spec)
 
 
-def _against(visit: Visit, gpu: Gpu) -> Iterator[str]:
+def against(visit: Visit, gpu: Gpu) -> Iterator[str]:
+    """Reasons against any change of its vGPUs."""
     return changes.against(gpu, list(visit.caches.layouts.store), BY)
 
 
@@ -143,7 +148,7 @@ def _context(visit: Visit) -> Context:
         "profiles": kinds,
         "plan": plan,
         "size_lock": _size_lock(gpu),
-        "modes": [("", visit.texts("gpus.mode_as_needed")), *((one, one) for one in MODES)],
+        "modes": mode_options(visit),
         "asked": asked,
         "against": _refusals(visit, gpu, found, asked),
         "steps": _steps(found, asked),
@@ -156,16 +161,13 @@ def _context(visit: Visit) -> Context:
 
 
 def _planned(visit: Visit, gpu: Gpu, plan: Plan) -> Planned | None:
-    held = {}
-    for vgpu in gpu.vgpus:
-        if vgpu.status.allocation is not None and (found := holders.of_vgpu(visit, vgpu)):
-            held[vgpu.spec.address] = found.text
+    held = holders.by_function(visit, gpu.vgpus)
     return planned(gpu, plan.counts.vgpus, plan.mode, held)
 
 
 def _refusals(visit: Visit, gpu: Gpu, found: Planned | None, asked: Asked | None) -> Sequence[str]:
     """Everything that speaks against it; the agent's answer counts where there is one."""
-    if reasons := list(_against(visit, gpu)):
+    if reasons := list(against(visit, gpu)):
         return reasons
     if asked is not None and asked.trial is not None:
         return asked.trial.refusals
@@ -221,7 +223,7 @@ def _blocked(visit: Visit, gpu: Gpu, plan: Plan, found: Planned | None, asked: A
 
 def _may_wait(visit: Visit, gpu: Gpu, plan: Plan, asked: Asked | None) -> bool:
     """Whether the plan may be stored although it is refused now."""
-    if not plan.when_possible or list(_against(visit, gpu)):
+    if not plan.when_possible or list(against(visit, gpu)):
         return False
     return asked is not None and asked.trial is not None and asked.trial.passing
 
@@ -231,21 +233,19 @@ async def _apply(visit: Visit) -> Done | Again:
     plan = plan_of(visit, gpu, kinds_of(gpu))
     if not plan.is_made or plan.counts.problems:
         return Again({"": [visit.texts("gpus.fields_wrong")]})
-    if reasons := list(_against(visit, gpu)):
+    if reasons := list(against(visit, gpu)):
         return Again({"": reasons})
     own = own_layout(visit, gpu)
     asked = await trials.ask(visit, gpu, changes.trial_spec(gpu, plan.desired, own))
     visit.data[_TRIAL] = asked
-    if asked.trial is None and not plan.when_possible:
+    if asked.trial is None and not asked.is_forbidden and not plan.when_possible:
         return Again({"": [visit.texts("gpus.no_answer", why=asked.why)]})
-    if asked.trial is not None and asked.trial.refusals and not _may_wait(visit, gpu, plan, asked):
-        return Again({"": asked.trial.refusals})
+    if asked.refusals and not _may_wait(visit, gpu, plan, asked):
+        return Again({"": asked.refusals})
     try:
         await changes.write(visit.client, gpu, plan.desired, own)
-    except ForbiddenError as error:
-        return Again({"": [denial(error) or str(error)]})
-    except (OvertakenError, ChangeError) as error:
-        return Again({"": [str(error)]})
+    except (KubeError, ChangeError) as error:
+        return Again({"": [trials.said(error)]})
     stored = counts(plan.counts.vgpus) or visit.texts("gpus.none_of_them")
     return Done(link("gpus", gpu.name), visit.texts("gpus.stored", vgpus=stored))
 

@@ -90,7 +90,7 @@ def kinds_of(gpu: Gpu) -> Kinds:
 
 
 def common(gpus: Sequence[Gpu]) -> Kinds:
-    """The profiles that each of several GPUs has, with the least that is left on any."""
+    """The profiles that each of several GPUs has."""
     every = [{cell.short for cell in kinds_of(gpu).cells} for gpu in gpus]
     shared = set.intersection(*every) if every else set()
     if not gpus:

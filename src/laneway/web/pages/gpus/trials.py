@@ -35,19 +35,25 @@ class Asked(NamedTuple):
 
     trial: Trial | None
     why: str = ""
+    is_forbidden: bool = False
+    """The user has no right to ask; then what the objects show has to do."""
+
+    @property
+    def refusals(self) -> Sequence[str]:
+        return self.trial.refusals if self.trial is not None else ()
 
 
 async def ask(visit: Visit, gpu: Gpu, spec: Mapping[str, Any], seconds: float = SECONDS) -> Asked:
     """What the agent would do for a layout of this spec."""
     if not (visit.may(CREATE) and visit.may(DELETE)):
-        return Asked(None, visit.texts("gpus.no_trial_right"))
+        return Asked(None, visit.texts("gpus.no_trial_right"), is_forbidden=True)
     try:
         return Asked(await trial.ask(visit.client, gpu, spec, seconds=seconds))
     except ForbiddenError as error:
         # An admission webhook's refusal of the layout is one of the real layout as well.
         if words := denial(error):
             return Asked(Trial(refusals=(words,)))
-        return Asked(None, words_of(error))
+        return Asked(None, words_of(error), is_forbidden=True)
     except InvalidError as error:
         return Asked(Trial(refusals=(words_of(error),)))
     except KubeError as error:
@@ -67,3 +73,10 @@ async def ask_all(
             return gpu.name, await ask(visit, gpu, spec)
 
     return dict(await asyncio.gather(*(one(gpu, spec) for gpu, spec in questions)))
+
+
+def said(error: Exception) -> str:
+    """Why a change was not made, in the words of admission where these are the reason."""
+    if isinstance(error, ForbiddenError):
+        return denial(error) or words_of(error)
+    return words_of(error) if isinstance(error, KubeError) else str(error)

@@ -1,0 +1,97 @@
+"""Withdraw a desired state that the agent refuses, so that it changes nothing later.
+
+A layout that was never applied is deleted, which changes no vGPU. One that was is set to what the
+GPU has: as `laneway vgpu set` does after a refusal.
+"""
+
+from __future__ import annotations
+
+from laneway.api import LayoutGpu, VGPULayout
+from laneway.changes import vgpus as changes
+from laneway.changes.errors import ChangeError
+from laneway.changes.vgpus import Desired
+from laneway.core.gpu.modes import mode_named
+from laneway.kube.errors import KubeError, NotFoundError
+from laneway.views.gpus import Gpu
+from laneway.views.profiles import counts
+from laneway.views.state import layout_state
+from laneway.views.vgpus import profiles
+from laneway.web.page import Action, Again, Context, Done, NotFound, Page
+from laneway.web.pages.gpus import detail, reading, trials
+from laneway.web.pages.gpus.listing import LIST
+from laneway.web.pages.gpus.states import entries, is_refused
+from laneway.web.place import link
+from laneway.web.visit import Visit
+
+
+def _refused(visit: Visit) -> tuple[Gpu, VGPULayout, LayoutGpu]:
+    """The GPU with its own layout. Raises NotFound where it has none."""
+    gpu = reading.named(visit)
+    for layout, entry in entries(gpu):
+        if layout.metadata.name == gpu.name:
+            return gpu, layout, entry
+    raise NotFound(gpu.name)
+
+
+def _is_new(entry: LayoutGpu) -> bool:
+    return entry.accepted_generation == 0
+
+
+def _present(gpu: Gpu) -> Desired:
+    """What the GPU is now, as a desired state."""
+    carried, _ = profiles(gpu)
+    mode = mode_named(gpu.device.status.mode)
+    return Desired(carried, mode.value if mode is not None and mode.has_vfs else "")
+
+
+def _context(visit: Visit) -> Context:
+    gpu, layout, entry = _refused(visit)
+    needed = trials.DELETE if _is_new(entry) else trials.PATCH
+    carried, _ = profiles(gpu)
+    texts = visit.texts
+    if not is_refused(layout, entry):
+        blocked = texts("gpus.not_refused", name=layout.metadata.name)
+    elif not visit.may(needed):
+        blocked = texts("gpus.no_layout_right", verb=needed.verb)
+    else:
+        blocked = ""
+    return {
+        "title": texts("gpus.withdraw_title", gpu=gpu.title),
+        "gpu": gpu,
+        "back": link("gpus", gpu.name),
+        "words": layout_state(layout, entry),
+        "name": layout.metadata.name,
+        "is_new": _is_new(entry),
+        "carried": counts(carried) or texts("gpus.none_of_them"),
+        "blocked": blocked,
+    }
+
+
+async def _withdraw(visit: Visit) -> Done | Again:
+    gpu, layout, entry = _refused(visit)
+    name = layout.metadata.name
+    if not is_refused(layout, entry):
+        return Again({"": [visit.texts("gpus.not_refused", name=name)]})
+    try:
+        if _is_new(entry):
+            await visit.client.delete(trials.LAYOUT, name, uid=layout.metadata.uid)
+        else:
+            await changes.write(visit.client, gpu, _present(gpu), layout)
+    except NotFoundError:
+        pass
+    except (KubeError, ChangeError) as error:
+        return Again({"": [trials.said(error)]})
+    return Done(link("gpus", gpu.name), visit.texts("gpus.withdrawn", name=name))
+
+
+PAGES = (
+    Page(
+        "/gpus/{name}/withdraw",
+        "gpus-withdraw.html",
+        _context,
+        kinds=detail.KINDS_READ,
+        needs=(LIST,),
+        asks=trials.ASKED,
+    ),
+)
+ACTIONS = (Action("/gpus/{name}/withdraw", _withdraw),)
