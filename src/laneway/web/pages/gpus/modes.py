@@ -21,7 +21,7 @@ from laneway.web import holders
 from laneway.web.page import Action, Again, Context, Done, Page
 from laneway.web.pages.gpus import detail, reading, trials
 from laneway.web.pages.gpus.listing import LIST
-from laneway.web.pages.gpus.states import KINDS, state_of
+from laneway.web.pages.gpus.states import KINDS, entries, state_of
 from laneway.web.pages.gpus.trials import Asked
 from laneway.web.place import link
 from laneway.web.visit import Visit
@@ -60,7 +60,7 @@ def against(visit: Visit, gpu: Gpu, desired: Desired, *, waits: bool = False) ->
     if away := changes.unreachable(gpu):
         return (away,)
     found = list(changes.against(gpu, desired, waits=waits))
-    if not found and not waits:
+    if not waits:
         spec = changes.trial_spec(gpu, desired)
         counts = {one["profile"]: one["count"] for one in spec["vgpus"]}
         forecast = planned(gpu, counts, str(desired.mode), holders.by_function(visit, gpu.vgpus))
@@ -110,6 +110,7 @@ def _context(visit: Visit) -> Context:
         "is_there": desired is not None and is_present(gpu, desired),
         "asked": asked,
         "steps": asked.trial.steps if asked is not None and asked.trial is not None else (),
+        "has_layout": any(layout.metadata.name == gpu.name for layout, _ in entries(gpu)),
         "differences": list(changes.differences(gpu, desired)) if desired else [],
         "blocked": _blocked(visit, gpu, desired, asked),
         "concerns": detail.concerns(gpu),
@@ -131,7 +132,7 @@ def _blocked(visit: Visit, gpu: Gpu, desired: Desired | None, asked: Asked | Non
     if not visit.may(detail.PATCH_GPU):
         return texts("gpus.may_not_patch")
     refusals = _refusals(visit, gpu, desired, asked)
-    return refusals[0] if refusals and not _may_wait(visit, asked) else ""
+    return texts("gpus.refused_above") if refusals and not _may_wait(visit, asked) else ""
 
 
 def _may_wait(visit: Visit, asked: Asked | None) -> bool:

@@ -217,7 +217,7 @@ def _blocked(visit: Visit, gpu: Gpu, plan: Plan, found: Planned | None, asked: A
         return texts("gpus.no_layout_right", verb=needed.verb)
     refusals = _refusals(visit, gpu, found, asked)
     if refusals and not _may_wait(visit, gpu, plan, asked):
-        return refusals[0]
+        return texts("gpus.refused_above")
     return ""
 
 

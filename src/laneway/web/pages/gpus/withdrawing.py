@@ -1,7 +1,7 @@
-"""Withdraw a desired state that the agent refuses, so that it changes nothing later.
+"""Withdraw the layout of one GPU: what is refused changes nothing later, and the rest is released.
 
-A layout that was never applied is deleted, which changes no vGPU. One that was is set to what the
-GPU has: as `laneway vgpu set` does after a refusal.
+A layout is deleted, which changes no vGPU. Only one that was applied and whose new spec is refused
+stays, with what the GPU has: as `laneway vgpu set` does after a refusal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from laneway.web.place import link
 from laneway.web.visit import Visit
 
 
-def _refused(visit: Visit) -> tuple[Gpu, VGPULayout, LayoutGpu]:
+def _own(visit: Visit) -> tuple[Gpu, VGPULayout, LayoutGpu]:
     """The GPU with its own layout. Raises NotFound where it has none."""
     gpu = reading.named(visit)
     for layout, entry in entries(gpu):
@@ -33,8 +33,9 @@ def _refused(visit: Visit) -> tuple[Gpu, VGPULayout, LayoutGpu]:
     raise NotFound(gpu.name)
 
 
-def _is_new(entry: LayoutGpu) -> bool:
-    return entry.accepted_generation == 0
+def _is_kept(layout: VGPULayout, entry: LayoutGpu) -> bool:
+    """Whether it stays a layout of the GPU: only its last spec is refused."""
+    return is_refused(layout, entry) and entry.accepted_generation > 0
 
 
 def _present(gpu: Gpu) -> Desired:
@@ -45,38 +46,32 @@ def _present(gpu: Gpu) -> Desired:
 
 
 def _context(visit: Visit) -> Context:
-    gpu, layout, entry = _refused(visit)
-    needed = trials.DELETE if _is_new(entry) else trials.PATCH
+    gpu, layout, entry = _own(visit)
+    is_kept = _is_kept(layout, entry)
+    needed = trials.PATCH if is_kept else trials.DELETE
     carried, _ = profiles(gpu)
     texts = visit.texts
-    if not is_refused(layout, entry):
-        blocked = texts("gpus.not_refused", name=layout.metadata.name)
-    elif not visit.may(needed):
-        blocked = texts("gpus.no_layout_right", verb=needed.verb)
-    else:
-        blocked = ""
+    blocked = "" if visit.may(needed) else texts("gpus.no_layout_right", verb=needed.verb)
     return {
         "title": texts("gpus.withdraw_title", gpu=gpu.title),
         "gpu": gpu,
         "back": link("gpus", gpu.name),
         "words": layout_state(layout, entry),
         "name": layout.metadata.name,
-        "is_new": _is_new(entry),
+        "is_kept": is_kept,
         "carried": counts(carried) or texts("gpus.none_of_them"),
         "blocked": blocked,
     }
 
 
 async def _withdraw(visit: Visit) -> Done | Again:
-    gpu, layout, entry = _refused(visit)
+    gpu, layout, entry = _own(visit)
     name = layout.metadata.name
-    if not is_refused(layout, entry):
-        return Again({"": [visit.texts("gpus.not_refused", name=name)]})
     try:
-        if _is_new(entry):
-            await visit.client.delete(trials.LAYOUT, name, uid=layout.metadata.uid)
-        else:
+        if _is_kept(layout, entry):
             await changes.write(visit.client, gpu, _present(gpu), layout)
+        else:
+            await visit.client.delete(trials.LAYOUT, name, uid=layout.metadata.uid)
     except NotFoundError:
         pass
     except (KubeError, ChangeError) as error:
