@@ -392,8 +392,9 @@ def _groups(
     by_group: dict[str, list[T]] = {}
     for row in rows:
         by_group.setdefault(_group_of(grouping, row), []).append(row)
+    titles = {option.value: option.title for option in grouping.options()}
     return [
-        Group(one, _title(grouping, one), count(grouping, one), found)
+        Group(one, titles.get(one, one), count(grouping, one), found)
         for one, found in by_group.items()
     ]
 
