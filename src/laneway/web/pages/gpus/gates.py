@@ -9,25 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from laneway.api import DeviceNode, SRIOVGPUDevice, find_condition
-from laneway.views.gpus import node_of, staleness
+from laneway.api import DeviceNode, find_condition
+from laneway.views.gpus import staleness
 from laneway.web.caches import Change, Node
+from laneway.web.pages.gpus.rows import Row
 from laneway.web.pages.gpus.states import ordered
 from laneway.web.visit import Visit
 
-LACKING = frozenset(
-    {
-        "DriverMissing",
-        "GpuUnreadable",
-        "NoIommuGroup",
-        "NoKubelet",
-        "NoProfiles",
-        "NoSriov",
-        "ToolMissing",
-        "VfDriverMissing",
-    }
-)
-"""Reasons of a GPU that name something that its node lacks."""
 SHOWN = 20
 
 
@@ -41,10 +29,10 @@ class Lack(NamedTuple):
     """The whole message."""
 
 
-def lacks(visit: Visit) -> tuple[Lack, ...]:
+def lacks(visit: Visit, rows: Iterable[Row]) -> tuple[Lack, ...]:
     """What nodes lack, in the order of their names."""
-    caches = visit.caches
-    found = [*_of_nodes(visit), *_of_gpus(caches.gpus.store)]
+    of_gpus = (Lack(row.node, *one) for row in rows if row.lacks for one in row.lacks)
+    found = [*_of_nodes(visit), *of_gpus]
     return tuple(sorted(dict.fromkeys(found), key=lambda one: (ordered(one.node), one.what)))
 
 
@@ -69,13 +57,6 @@ def _of_nodes(visit: Visit) -> Iterator[Lack]:
     for agent in agents:
         for reason, words in _agent(agent):
             yield Lack(agent.metadata.name, reason, words)
-
-
-def _of_gpus(devices: Iterable[SRIOVGPUDevice]) -> Iterator[Lack]:
-    for device in devices:
-        for condition in device.status.conditions:
-            if condition.status == "False" and condition.reason in LACKING:
-                yield Lack(node_of(device), condition.reason, condition.message)
 
 
 def _node_words(node: Node | None) -> str:

@@ -7,13 +7,12 @@ object and the name of its board are enough to filter and sort by.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from laneway.api import PCIDevice, PCIDeviceStatus, SRIOVGPUDevice, VGPUDevice
+from laneway.api import SRIOVGPUDevice, VGPUDevice
 from laneway.kube.resource import served
 from laneway.views import memory
-from laneway.views.gpus import Gpu, node_of
+from laneway.views.gpus import Gpu
 from laneway.views.profiles import alternatives, counts
 from laneway.views.state import layout_state, mode, state
 from laneway.web.access import question
@@ -21,6 +20,7 @@ from laneway.web.caches import NODE, Change
 from laneway.web.page import Action, Context, Page
 from laneway.web.pages.gpus import drawing, gates
 from laneway.web.pages.gpus.reading import gpus_of
+from laneway.web.pages.gpus.rows import Row, rows_of
 from laneway.web.pages.gpus.states import (
     KINDS,
     MODES,
@@ -28,7 +28,6 @@ from laneway.web.pages.gpus.states import (
     entries,
     is_settled,
     ordered,
-    state_of,
 )
 from laneway.web.tables.table import Column, Filter, Option, Table, concerns
 from laneway.web.visit import Visit
@@ -37,48 +36,6 @@ LIST = question("list", served(SRIOVGPUDevice))
 KINDS_READ = frozenset(
     {"gpus", "vgpus", "pci", "migs", "claims", "layouts", "nodes", "device_nodes"}
 )
-
-
-class Row(NamedTuple):
-    """A GPU as far as tables filter and sort by it."""
-
-    device: SRIOVGPUDevice
-    board: str
-    state: str
-
-    @property
-    def node(self) -> str:
-        return node_of(self.device)
-
-    @property
-    def mode(self) -> str:
-        return self.device.status.mode
-
-    @property
-    def vgpus(self) -> int:
-        return sum(self.device.status.configured.values())
-
-
-def row_of(visit: Visit, device: SRIOVGPUDevice) -> Row:
-    """A GPU with its board."""
-    card = visit.caches.pci.store.get(device.metadata.name)
-    return Row(device, board_of(card), state_of(visit.caches, device))
-
-
-def board_of(card: PCIDevice | None) -> str:
-    """What a card is called."""
-    if card is None:
-        return ""
-    status = card.status
-    return _board(status.device_id, status.subsystem_device_id, status.description)
-
-
-@lru_cache(maxsize=1024)
-def _board(device: str, subsystem: str, description: str) -> str:
-    status = PCIDeviceStatus(
-        device_id=device, subsystem_device_id=subsystem, description=description
-    )
-    return Gpu(device=SRIOVGPUDevice(), pci=PCIDevice(status=status)).board
 
 
 def table_of(visit: Visit, rows: Sequence[Row]) -> Table[Row]:
@@ -93,10 +50,10 @@ def table_of(visit: Visit, rows: Sequence[Row]) -> Table[Row]:
         names = sorted(map(str, visit.caches.gpus.store.values(NODE)), key=ordered)
         return [Option(name, name) for name in names]
 
-    node = Column[Row]("node", texts("gpus.node"), order=lambda row: ordered(row.node))
+    node = Column[Row]("node", texts("gpus.node"), order=lambda row: row.place[0])
     return Table(
         columns=[
-            Column("address", texts("gpus.gpu"), order=_place),
+            Column("address", texts("gpus.gpu"), order=lambda row: row.place),
             *(() if by_node else (node,)),
             Column("state", texts("gpus.state"), order=lambda row: STATES.index(row.state)),
             Column("mode", texts("gpus.mode"), order=lambda row: row.mode),
@@ -105,8 +62,8 @@ def table_of(visit: Visit, rows: Sequence[Row]) -> Table[Row]:
             Column("fits", texts("gpus.fits")),
         ],
         key=lambda row: row.device.metadata.name,
-        text=_text,
-        order=_place,
+        text=lambda row: row.text,
+        order=lambda row: row.place,
         group="node",
         filters=[
             _filter("node", texts("gpus.node"), lambda row: row.node, nodes),
@@ -115,15 +72,6 @@ def table_of(visit: Visit, rows: Sequence[Row]) -> Table[Row]:
             _filter("board", texts("gpus.board"), lambda row: row.board, boards),
         ],
     )
-
-
-def _place(row: Row) -> tuple[Any, ...]:
-    return ordered(row.node), row.device.spec.address
-
-
-def _text(row: Row) -> str:
-    device = row.device
-    return f"{device.metadata.name} {row.node} {device.spec.address} {row.board} {row.mode}"
 
 
 def _filter(
@@ -142,12 +90,13 @@ def _modes() -> Sequence[Option]:
 
 def context(visit: Visit) -> Context:
     """What the list shows."""
-    rows = [row_of(visit, device) for device in visit.caches.gpus.store]
+    every = rows_of(visit.caches)
+    rows = list(every)
     view = table_of(visit, rows).view(rows, visit.place)
     gpus = gpus_of(visit.caches, [row.device for row in view.rows])
     by_name = {gpu.name: gpu for gpu in gpus}
     places = {f"{gpu.node}/{gpu.address}" for gpu in gpus}
-    missing = gates.lacks(visit)
+    missing = gates.lacks(visit, rows)
 
     def others(change: Change) -> bool:
         return _is_of(change, view.shown, places) or gates.of_change(change)
@@ -167,7 +116,7 @@ def context(visit: Visit) -> Context:
         "carried": lambda gpu: counts(gpu.device.status.configured),
         "strip": lambda gpu: drawing.strip(visit, gpu),
         "no_gpus": not rows,
-        "concerns": concerns(view, "gpus", lambda device: row_of(visit, device), others),
+        "concerns": concerns(view, "gpus", every.row, others),
     }
 
 
