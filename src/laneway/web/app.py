@@ -108,7 +108,7 @@ class Web:
         if "HX-Request" in request.headers:
             response.headers["HX-Push-Url"] = place.url  # without the fields that are empty
         if NOTE in request.cookies:
-            response.del_cookie(NOTE)
+            response.del_cookie(NOTE, httponly=True, secure=True, samesite="Strict")
         return response
 
     async def action(self, request: web.Request) -> web.Response:
@@ -132,7 +132,12 @@ class Web:
             response = web.Response(status=303, headers={"Location": outcome.url})
             if outcome.message:
                 response.set_cookie(
-                    NOTE, quote(outcome.message[:600]), max_age=60, httponly=True, samesite="Strict"
+                    NOTE,
+                    quote(outcome.message[:600]),
+                    max_age=60,
+                    httponly=True,
+                    secure=True,
+                    samesite="Strict",
                 )
             return response
         if isinstance(outcome, Report):
