@@ -87,23 +87,24 @@ def values(visit: Visit, fields: Typed) -> Values:
 
 async def _prepare(visit: Visit) -> None:
     await seen.load(visit)
-    names = await _namespaces(visit)
+    names, is_all = await _namespaces(visit)
     allowed = await visit.user.access.load_namespaces(CREATE, names)
-    visit.data["namespaces"] = sorted(allowed)
+    visit.data["namespaces"], visit.data["all"] = sorted(allowed), is_all
     visit.data["claims"] = await _claims(visit, values(visit, typed(visit)).namespace)
 
 
-async def _namespaces(visit: Visit) -> set[str]:
+async def _namespaces(visit: Visit) -> tuple[set[str], bool]:
     """All of them if the user may list them, else those of which something is known."""
     try:
-        return {
+        found = {
             _NAMESPACES.decode(item).metadata.name
             async for page in visit.client.list(_NAMESPACES)
             for item in page.items
         }
     except KubeError:
         pods = {pod.metadata.namespace for pod in visit.caches.pods.store}
-        return {"default", *pods, *seen.namespaces(visit)}
+        return {"default", *pods, *seen.namespaces(visit)}, False
+    return found, True
 
 
 async def _claims(visit: Visit, namespace: str) -> list[tuple[str, str]] | None:
@@ -145,6 +146,7 @@ def _context(visit: Visit) -> Context:
     consumer = Consumer(ConsumerKind.VM, given.namespace, given.name or "new")
     texts = visit.texts
     claims = visit.data.get("claims")
+    is_refused = visit.data.get("all") and not visit.data.get("namespaces")
     return {
         **form.choosing(visit, fields),
         **form.helpers(visit),
@@ -152,8 +154,9 @@ def _context(visit: Visit) -> Context:
         "crumbs": [(texts("nav.vms"), "/vms"), (texts("vms.new_title"), "")],
         "given": given,
         "namespaces": form.options(visit.data.get("namespaces", ())),
+        "all_namespaces": visit.data.get("all", False),
         "claims": claims,
-        "reason": "" if visit.data.get("namespaces", True) else texts("vms.may_not_create"),
+        "reason": texts("vms.may_not_create") if is_refused else "",
         "homes": form.options(one.metadata.name for one in visit.caches.nodes.store),
         "verdict": form.verdict(visit, consumer, _spec(given), _devices(visit, fields)),
         "problems": {**form.wrong_numbers(visit, fields), **visit.problems},

@@ -1,0 +1,205 @@
+"""VMs in the interface, from a form to devices that a VM holds, by the whole of `laneway up`."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from html import unescape
+from typing import Any
+
+import pytest
+
+from support.processes import SECONDS
+from support.signing_in import Browser, csrf_of
+from support.web_site import READ, SimulatedSite, rule
+
+VMS = "/apis/kubevirt.io/v1/namespaces/{}/virtualmachines"
+VGPUS = "/apis/devices.harvesterhci.io/v1beta1/vgpudevices"
+RESOURCE = "nvidia.com/NVIDIA_A2-4Q"
+COUNT = f"count:{RESOURCE}"
+NAMES = [f"sim-a2-1-00000800{number}" for number in (4, 5, 6)]
+FORM = {"cores": "2", "memory": "4", "source": "image", "image": "registry.example/debian:12"}
+
+
+class Person:
+    """A user with a browser, who waits for what a page is to show."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+
+    async def sees(self, path: str, status: int = 200) -> str:
+        reply = await self._browser.get(path)
+        assert reply.status == status, reply.text
+        return text_of(reply.text)
+
+    async def html(self, path: str) -> str:
+        return (await self._browser.get(path)).text
+
+    async def sends(self, path: str, **fields: str) -> tuple[int, str]:
+        """A form to its page: the status, and where it leads or what it shows."""
+        form = csrf_of(await self.html(path))
+        reply = await self._browser.post(path, {"csrf": form, **fields})
+        return reply.status, reply.headers.get("Location") or text_of(reply.text)
+
+    async def waits(self, path: str, shown: Callable[[str], bool]) -> str:
+        async with asyncio.timeout(SECONDS):
+            while True:
+                if shown(text := text_of((await self._browser.get(path)).text)):
+                    return text
+                await asyncio.sleep(0.05)
+
+
+def text_of(page: str) -> str:
+    """What a page says, without its marks."""
+    found = re.sub(r"<[^>]+>", " ", page.partition('id="page"')[2])
+    return " ".join(unescape(found).split())
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatedSite]:
+    """A node with three vGPUs, and a namespace of a team."""
+    found = SimulatedSite(tmp_path_factory.mktemp("site") / "data", ["a2"])
+    try:
+        for name in NAMES:
+            spec = {"spec": {"enabled": True, "vGPUTypeName": "NVIDIA A2-4Q"}}
+            found.api.call(f"{VGPUS}/{name}", "PATCH", spec)
+        found.make("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace"}, "team")
+        claim = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "10Gi"}},
+            },
+        }
+        found.make("/api/v1/namespaces/team/persistentvolumeclaims", claim, "disk")
+        yield found
+    finally:
+        found.end()
+
+
+@pytest.fixture
+async def arrive(site: SimulatedSite) -> AsyncIterator[Callable[[str], Any]]:
+    browsers = []
+
+    async def arrive(token: str) -> Person:
+        browser = Browser(site.address)
+        browsers.append(browser)
+        assert (await browser.sign_in(token)).status == 303
+        return Person(browser)
+
+    yield arrive
+    for browser in browsers:
+        await browser.http.close()
+
+
+@pytest.fixture
+async def admin(site: SimulatedSite, arrive: Any) -> Person:
+    everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+    return await arrive(site.account("person", everything))
+
+
+def devices_of(site: SimulatedSite, name: str, namespace: str = "default") -> Mapping[str, Any]:
+    found = site.api.call(f"{VMS.format(namespace)}/{name}")
+    return found["spec"]["template"]["spec"]["domain"]["devices"]
+
+
+async def test_a_vm_is_made_with_two_vgpus_runs_with_them_and_loses_one_once_it_is_stopped(
+    admin: Person, site: SimulatedSite
+) -> None:
+    await admin.waits("/vms/new", lambda text: "3 of 3 free" in text)
+    asked = await admin.sees(f"/vms/new?{COUNT}=2&name=desk&cores=2")
+    assert "1 node has all of it." in asked
+    assert "a2-4q-1 has the display with ramFB" in asked
+    fields = {**FORM, "namespace": "default", "name": "desk", COUNT: "2", "start": "yes"}
+    assert await admin.sends("/vms/new", **fields) == (303, "/vms/default/desk")
+    shown = await admin.waits("/vms/default/desk", lambda text: "as requested" in text)
+    assert "2 (a2-4q-1, a2-4q-2)" in shown
+    held = [name for name in NAMES if name in shown]
+    assert len(held) == 2
+    # Only one has the display, without a user having said so.
+    first, second = devices_of(site, "desk")["gpus"]
+    assert first["virtualGPUOptions"]["display"]["enabled"]
+    assert second["virtualGPUOptions"] == {"display": {"enabled": False}}
+    listed = await admin.sees("/vms?node=sim-a2-1")
+    assert "2 \N{MULTIPLICATION SIGN} A2-4Q" in listed
+    assert all(name in listed for name in held)
+
+    status, why = await admin.sends("/vms/default/desk/devices", detach="a2-4q-1")
+    assert status == 422
+    assert "VM default/desk is running with it, and KubeVirt detaches no device from a" in why
+
+    assert (await admin.sends("/vms/default/desk/stop"))[0] == 303
+    stopped = await admin.waits(
+        "/vms/default/desk", lambda text: "Start" in text and text.count("(reserved)") == 2
+    )
+    assert "Stopped" in stopped
+    assert (await admin.sends("/vms/default/desk/devices", detach="a2-4q-1"))[0] == 303
+    # The display went with the first vGPU, and the other has it now.
+    [left] = devices_of(site, "desk")["gpus"]
+    assert left["name"] == "a2-4q-2"
+    assert "virtualGPUOptions" not in left
+    assert (await admin.sends("/vms/default/desk/start"))[0] == 303
+    await admin.waits("/vms/default/desk", lambda text: "Running on node sim-a2-1" in text)
+    assert await admin.sends("/vms/default/desk/delete") == (303, "/vms")
+    await admin.waits("/vms/new", lambda text: "3 of 3 free" in text)
+
+
+async def test_a_refused_vm_has_each_refusal_at_its_field_and_all_that_was_typed(
+    admin: Person,
+) -> None:
+    await admin.waits("/vms/new", lambda text: "3 of 3 free" in text)
+    fields = {**FORM, "namespace": "team", "name": "big", COUNT: "4", "start": "yes"}
+    status, shown = await admin.sends("/vms/new", **fields)
+    assert status == 422
+    assert f"{RESOURCE}: 4 requested on one node; node sim-a2-1 has 3 free of 3" in shown
+    assert "No node has all of it now." in shown
+    browser = admin._browser
+    page = await browser.post(
+        "/vms/new", {"csrf": csrf_of(await admin.html("/vms/new")), **fields, "name": "Not a name"}
+    )
+    assert page.status == 422
+    assert 'value="Not a name"' in page.text
+    assert f'id="{COUNT}-problem"' not in page.text
+    assert 'id="name-problem"' in page.text
+    assert 'value="registry.example/debian:12"' in page.text
+    assert 'value="4" aria-invalid' not in page.text
+
+
+async def test_a_user_sees_and_changes_vms_of_own_namespaces_only(
+    admin: Person, site: SimulatedSite, arrive: Any
+) -> None:
+    rules = [
+        rule("kubevirt.io", ["virtualmachines"], [*READ, "create"]),
+        rule("", ["persistentvolumeclaims"]),
+    ]
+    ann = await arrive(site.account("ann", *rules, namespace="team"))
+    await admin.waits("/vms/new", lambda text: "3 of 3 free" in text)
+    fields = {**FORM, "namespace": "default", "name": "secret", COUNT: "3", "start": "yes"}
+    assert (await admin.sends("/vms/new", **fields))[0] == 303
+    await admin.waits("/vms/default/secret", lambda text: "as requested" in text)
+
+    assert "secret" not in await ann.sees("/vms")
+    await ann.sees("/vms/default/secret", status=404)
+    form = await ann.html(f"/vms/new?namespace=team&{COUNT}=1&cores=1")
+    assert "secret" not in form
+    assert "3 held by a VM in another namespace" in text_of(form)
+    assert "3 used by a VM in another namespace" in text_of(form)
+    assert 'value="team" required list="namespaces"' in form
+    assert '<option value="default"' not in form
+    assert "disk (10Gi)" in form
+
+    # Of the namespace of the team, the form makes VMs; another is refused by the API server.
+    own = {**FORM, "source": "claim", "claim": "disk", "name": "own"}
+    assert (await ann.sends("/vms/new", **own, namespace="default"))[0] == 422
+    assert (await ann.sends("/vms/new", **own, namespace="team"))[0] == 303
+    made = site.api.call(f"{VMS.format('team')}/own")["spec"]["template"]["spec"]
+    assert made["volumes"] == [
+        {"name": "root", "persistentVolumeClaim": {"claimName": "disk"}},
+    ]
+    shown = await ann.sees("/vms/team/own")
+    assert "You may not patch virtualmachines in this namespace." in shown
+    assert "You may not delete virtualmachines in this namespace." in shown
+    await admin.sends("/vms/default/secret/delete")
+    await admin.waits("/vms/new", lambda text: "3 of 3 free" in text)
