@@ -27,15 +27,14 @@ from laneway.admission.rules.common import (
 from laneway.admission.rules.keeping import kept_for
 from laneway.admission.rules.owning import owned_by_layout
 from laneway.admission.world import PARENT, World
-from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice, find_condition
+from laneway.api import SRIOVGPUDevice, VGPUDevice, find_condition
 from laneway.controllers.devices.outcome import IN_PROGRESS
-from laneway.core.gpu.modes import GpuInstanceProfile, Mode, mode_named
-from laneway.core.mig.profiles import bare_name, serving
+from laneway.core.gpu.modes import Mode
 from laneway.core.phrases import counted, few, several, short_name, shown
 from laneway.core.reasons.former import renamed
 from laneway.core.refusals import GpuNotReady, ProfileMissingInWrite, ProfileNotOffered, reason_of
 from laneway.core.vgpu.profiles import framebuffer_mib
-from laneway.core.vgpu.profiles import profile as named
+from laneway.views.vgpu_room import of_gpu, why_not
 
 KIND = "vgpudevice"
 _COMING = (IN_PROGRESS, reason_of(GpuNotReady))
@@ -110,8 +109,8 @@ def _possible(case: Case[VGPUDevice], old: VGPUDevice, profile: str) -> Findings
             left = tuple(one for one in offered if not _taken(case, gpu, one))
             yield ProfileNotOffered(case.name, profile, taken, left)
         return
-    of_gpu = {*gpu.status.fits, *gpu.status.configured} if gpu is not None else set()
-    perhaps = profile in of_gpu or not (of_gpu or offered)
+    has = of_gpu(gpu)
+    perhaps = profile in has or not (has or offered)
     if perhaps and old.spec.enabled:
         return
     if perhaps and (leaving := _leaving(case, old, gpu)):
@@ -121,7 +120,7 @@ def _possible(case: Case[VGPUDevice], old: VGPUDevice, profile: str) -> Findings
         )
         return
     instances = case.world.migs.get(gpu.metadata.name) if gpu is not None else None
-    why = _why(known, gpu, profile, of_gpu, instances)
+    why = why_not(known, gpu, profile, instances)
     yield ProfileNotOffered(case.name, profile, why, offered)
 
 
@@ -181,67 +180,6 @@ def _is_leaving(vgpu: VGPUDevice) -> bool:
     under_way = ready is not None and ready.reason == IN_PROGRESS
     answered = vgpu.status.observed_generation >= vgpu.metadata.generation and not under_way
     return carried not in ("", desired) and not answered
-
-
-def _why(
-    known: VGPUDevice,
-    gpu: SRIOVGPUDevice | None,
-    profile: str,
-    of_gpu: set[str],
-    instances: MigConfiguration | None,
-) -> str:
-    """What is known about why a profile is not possible, as a sentence."""
-    if gpu is not None and not gpu.spec.enabled:
-        return f"SRIOVGPUDevice {gpu.metadata.name} is not enabled."
-    if current := known.status.configure_vgpu_type_name:
-        return f"The function already has {short_name(current)}."
-    if gpu is not None and (odd := _other_mode(gpu, profile)):
-        return odd
-    if gpu is not None and profile in of_gpu:
-        return _full(gpu, profile, instances)
-    if of_gpu or known.status.available_types:
-        return "The driver has no profile of this name for the GPU."
-    if not known.status.observed_generation:
-        return "The agent of the node has not reported on the function yet."
-    return "The driver offers no profile on this function."
-
-
-def _other_mode(gpu: SRIOVGPUDevice, profile: str) -> str:
-    """That a profile is for GPUs in another mode than this one."""
-    known, mode = named(profile), mode_named(gpu.status.mode)
-    if known is None or mode is None or known.mig_backed == mode.has_mig:
-        return ""
-    if known.mig_backed:
-        return f"{shown(short_name(profile))} needs a GPU instance, and the GPU is in mode {mode}."
-    return f"{shown(short_name(profile))} is time-sliced, and the GPU is in mode {mode}."
-
-
-def _full(gpu: SRIOVGPUDevice, profile: str, instances: MigConfiguration | None) -> str:
-    """Why no more of a profile fit that the GPU has."""
-    known, status = named(profile), gpu.status
-    if known is not None and known.mig_backed and instances is not None:
-        reported = instances.status.profile_status
-        offered = [GpuInstanceProfile(bare_name(p.name), p.id, p.total, (), 0) for p in reported]
-        there = [(bare_name(p.name), len(p.vgpu_ids)) for p in reported if p.vgpu_ids]
-        found = serving(profile, offered)
-        if found and found[1].name not in dict(there):
-            return (
-                f"The profile needs a GPU instance {found[1].name}, and the GPU has "
-                f"{counted(there) if there else 'none'}. Request one in MigConfiguration "
-                f"{instances.metadata.name}."
-            )
-    size = framebuffer_mib(profile)
-    if status.mode == Mode.SAME_SIZE and any(
-        framebuffer_mib(name) != size for name in status.configured
-    ):
-        return (
-            f"The GPU has {counted(sorted(status.configured.items()))}, and all of its vGPUs have "
-            "one size in mode SameSize. Request that size, or set the GPU's spec.mode to MixedSize."
-        )
-    left = status.fits.get(profile, 0)
-    carries = counted(sorted(status.configured.items()))
-    room = f"room for {left} more" if left else "no room for another of this profile"
-    return f"The GPU has {carries}, and {room}."
 
 
 def _delete(case: Case[VGPUDevice], _old: VGPUDevice) -> Findings:
