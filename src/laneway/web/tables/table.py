@@ -118,6 +118,8 @@ class View(Generic[T]):
     size: int
     previous_url: str
     next_url: str
+    found: Sequence[Entry[T]]
+    """All that match, on every page."""
     shown: frozenset[Hashable]
     """The keys of the rows."""
     matches: Callable[[T], bool]
@@ -186,6 +188,7 @@ class Table(Generic[T]):
             size=size,
             previous_url=place.with_(page=str(page - 1)) if page > 1 else "",
             next_url=place.with_(page=str(page + 1)) if page < pages else "",
+            found=found,
             shown=frozenset(entry.key for entry in shown),
             matches=self._judge(chosen, search),
             order=self.order if column is None or column.order is None else column.order,
