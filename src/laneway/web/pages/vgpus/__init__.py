@@ -1,0 +1,5 @@
+"""vGPU devices."""
+
+from laneway.web.pages.vgpus.listing import ACTIONS, PAGES
+
+__all__ = ["ACTIONS", "PAGES"]
