@@ -6,7 +6,7 @@ object and the name of its board are enough to filter and sort by.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from laneway.api import SRIOVGPUDevice, VGPUDevice
@@ -20,7 +20,7 @@ from laneway.web.caches import NODE, Change
 from laneway.web.page import Action, Context, Page
 from laneway.web.pages.gpus import drawing, gates
 from laneway.web.pages.gpus.reading import gpus_of
-from laneway.web.pages.gpus.rows import Row, rows_of
+from laneway.web.pages.gpus.rows import Row, kept
 from laneway.web.pages.gpus.states import (
     KINDS,
     MODES,
@@ -29,7 +29,7 @@ from laneway.web.pages.gpus.states import (
     is_settled,
     ordered,
 )
-from laneway.web.tables.table import Column, Filter, Option, Table, concerns
+from laneway.web.tables.table import Column, Filter, Option, Table, concerns_rows
 from laneway.web.visit import Visit
 
 LIST = question("list", served(SRIOVGPUDevice))
@@ -38,13 +38,13 @@ KINDS_READ = frozenset(
 )
 
 
-def table_of(visit: Visit, rows: Sequence[Row]) -> Table[Row]:
+def table_of(visit: Visit, boards: Iterable[str] = ()) -> Table[Row]:
     """The table of GPUs."""
     texts = visit.texts
     by_node = (visit.place.get("group") or "node") == "node"
 
-    def boards() -> Sequence[Option]:
-        return [Option(one, one) for one in sorted({row.board for row in rows} - {""})]
+    def all_boards() -> Sequence[Option]:
+        return [Option(one, one) for one in sorted({*boards} - {""})]
 
     def nodes() -> Sequence[Option]:
         names = sorted(map(str, visit.caches.gpus.store.values(NODE)), key=ordered)
@@ -69,7 +69,7 @@ def table_of(visit: Visit, rows: Sequence[Row]) -> Table[Row]:
             _filter("node", texts("gpus.node"), lambda row: row.node, nodes),
             _filter("state", texts("gpus.state"), lambda row: row.state, _states(visit)),
             _filter("mode", texts("gpus.mode"), lambda row: row.mode, _modes),
-            _filter("board", texts("gpus.board"), lambda row: row.board, boards),
+            _filter("board", texts("gpus.board"), lambda row: row.board, all_boards),
         ],
     )
 
@@ -90,16 +90,18 @@ def _modes() -> Sequence[Option]:
 
 def context(visit: Visit) -> Context:
     """What the list shows."""
-    every = rows_of(visit.caches)
-    rows = list(every)
-    view = table_of(visit, rows).view(rows, visit.place)
+    rows = kept(visit, table_of(visit))
+    view = table_of(visit, rows.values("board")).view(rows, visit.place)
     gpus = gpus_of(visit.caches, [row.device for row in view.rows])
     by_name = {gpu.name: gpu for gpu in gpus}
     places = {f"{gpu.node}/{gpu.address}" for gpu in gpus}
-    missing = gates.lacks(visit, rows)
+    missing = gates.lacks(visit, (entry.item for entry in rows.all()))
 
-    def others(change: Change) -> bool:
-        return _is_of(change, view.shown, places) or gates.of_change(change)
+    of_rows = concerns_rows(view, rows)
+
+    def shows(change: Change) -> bool:
+        is_beside = _is_of(change, view.shown, places) or gates.of_change(change)
+        return is_beside or of_rows(change)
 
     return {
         "table": view,
@@ -115,8 +117,7 @@ def context(visit: Visit) -> Context:
         "room": lambda gpu: alternatives(gpu.device.status.fits),
         "carried": lambda gpu: counts(gpu.device.status.configured),
         "strip": lambda gpu: drawing.strip(visit, gpu),
-        "no_gpus": not rows,
-        "concerns": concerns(view, "gpus", every.row, others),
+        "concerns": shows,
     }
 
 

@@ -1,12 +1,11 @@
 """GPUs as far as lists filter and sort by them, kept up to date by changes.
 
-A page of a large cluster looks at all GPUs for each drawing. What it needs of each is worked out
-when the GPU, its card or its node changes, and not when a page is drawn.
+What a page of a large cluster needs of each GPU is worked out when the GPU, its card or its node
+changes, and not when the page is drawn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -14,8 +13,11 @@ import msgspec
 
 from laneway.api import PCIDevice, PCIDeviceStatus, SRIOVGPUDevice
 from laneway.views.gpus import Gpu, node_of, staleness
-from laneway.web.caches import NODE, Caches, Node
+from laneway.web.caches import NODE, Caches, Change
 from laneway.web.pages.gpus.states import ordered, state_of
+from laneway.web.tables.rows import Rows
+from laneway.web.tables.table import Table
+from laneway.web.visit import Visit
 
 LACKING = frozenset(
     {
@@ -57,60 +59,50 @@ class Row(msgspec.Struct, frozen=True):
         return f"{device.metadata.name} {self.node} {device.spec.address} {self.board} {self.mode}"
 
 
-class Rows:
-    """The rows of all GPUs."""
-
-    def __init__(self, caches: Caches) -> None:
-        self._caches = caches
-        self._rows: dict[str, Row] = {}
-        caches.gpus.subscribe(self._gpu_changed)
-        caches.pci.subscribe(self._card_changed)
-        caches.nodes.subscribe(self._node_changed)
-
-    def __iter__(self) -> Iterator[Row]:
-        return iter(list(self._rows.values()))
-
-    def row(self, device: SRIOVGPUDevice) -> Row:
-        """A GPU as one of its objects shows it."""
-        node = node_of(device)
-        return Row(
-            device,
-            node,
-            board_of(self._caches.pci.store.get(device.metadata.name)),
-            state_of(self._caches, device),
-            (ordered(node), device.spec.address),
-            sum(device.status.configured.values()),
-            tuple(
-                (one.reason, one.message)
-                for one in device.status.conditions
-                if one.status == "False" and one.reason in LACKING
-            ),
-        )
-
-    def _gpu_changed(self, before: SRIOVGPUDevice | None, after: SRIOVGPUDevice | None) -> None:
-        if after is not None:
-            self._rows[after.metadata.name] = self.row(after)
-        elif before is not None:
-            self._rows.pop(before.metadata.name, None)
-
-    def _card_changed(self, before: PCIDevice | None, after: PCIDevice | None) -> None:
-        name = (after or before or PCIDevice()).metadata.name
-        device = self._caches.gpus.store.get(name)
-        if device is not None:
-            self._rows[name] = self.row(device)
-
-    def _node_changed(self, before: Node | None, after: Node | None) -> None:
-        if staleness(before) == staleness(after):
-            return
-        name = (after or before or Node()).metadata.name
-        for device in self._caches.gpus.store.by(NODE, name):
-            self._rows[device.metadata.name] = self.row(device)
+def row_of(caches: Caches, device: SRIOVGPUDevice) -> Row:
+    """A GPU as one of its objects shows it."""
+    node = node_of(device)
+    return Row(
+        device,
+        node,
+        board_of(caches.pci.store.get(device.metadata.name)),
+        state_of(caches, device),
+        (ordered(node), device.spec.address),
+        sum(device.status.configured.values()),
+        tuple(
+            (one.reason, one.message)
+            for one in device.status.conditions
+            if one.status == "False" and one.reason in LACKING
+        ),
+    )
 
 
-@lru_cache(maxsize=2)
-def rows_of(caches: Caches) -> Rows:
-    """The rows of a process, made when a page first needs them."""
-    return Rows(caches)
+def kept(visit: Visit, table: Table[Row]) -> Rows[Row]:
+    """The rows of all GPUs, kept for all users."""
+    caches = visit.caches
+
+    def build(name: str) -> Row | None:
+        device = caches.gpus.store.get(name)
+        return row_of(caches, device) if device is not None else None
+
+    def touched(change: Change) -> list[str]:
+        if change.kind in ("gpus", "pci"):
+            return [change.key.name]
+        # Its kubelet writes all the time.
+        if change.kind == "nodes" and staleness(change.before) != staleness(change.after):
+            found = caches.gpus.store.by(NODE, change.key.name)
+            return [device.metadata.name for device in found]
+        return []
+
+    return visit.site.rows(
+        "gpus",
+        lambda: table.rows(
+            keys=[device.metadata.name for device in caches.gpus.store],
+            build=build,
+            touched=touched,
+            indexed=["node", "state", "mode", "board"],
+        ),
+    )
 
 
 def board_of(card: PCIDevice | None) -> str:
