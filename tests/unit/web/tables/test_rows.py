@@ -1,4 +1,4 @@
-"""Rows that are kept show the same as rows that are made anew, whatever has changed."""
+"""Rows that are kept show the same as rows that are made again, whatever has changed."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def test_kept_rows_show_what_new_rows_would(changes: list[tuple[int, int | None,
 
     for query in QUERIES:
         place = parse(f"/gpus?{query}")
-        found, anew = TABLE.view(kept, place), TABLE.view(list(now.values()), place)
-        assert [row.name for row in found.rows] == [row.name for row in anew.rows], query
-        assert (found.matching, found.total) == (anew.matching, anew.total)
-        assert [(g.title, g.size) for g in found.groups] == [(g.title, g.size) for g in anew.groups]
+        found, fresh = TABLE.view(kept, place), TABLE.view(list(now.values()), place)
+        assert [row.name for row in found.rows] == [row.name for row in fresh.rows], query
+        assert (found.matching, found.total) == (fresh.matching, fresh.total)
+        assert [(g.title, g.size) for g in found.groups] == [(g.title, g.size) for g in fresh.groups]
 
 
 def test_what_a_change_moved_is_told_once() -> None:
