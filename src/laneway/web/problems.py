@@ -133,6 +133,8 @@ class Problems(NamedTuple):
     """A sign and in words how many there are of a weight."""
     more: int
     """How many there are besides those."""
+    hidden: Sequence[str]
+    """The kinds of which the user may see none."""
 
 
 def problems_of(visit: Visit, found: Iterable[Found], most: int) -> Problems:
@@ -143,4 +145,5 @@ def problems_of(visit: Visit, found: Iterable[Found], most: int) -> Problems:
         (_SIGNS[weight], visit.texts.count(f"problems.{weight.name.lower()}", count))
         for weight, count in sorted(counted(every).items())
     ]
-    return Problems(lines, counts, len(every) - len(lines))
+    hidden = sorted(asked.resource for asked in LISTS.values() if not visit.may(asked))
+    return Problems(lines, counts, len(every) - len(lines), hidden)

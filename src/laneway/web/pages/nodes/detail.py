@@ -66,9 +66,6 @@ def _context(visit: Visit) -> Context:
         "map": _map(visit, name) if "pci" in seen else None,
         "conditions": _conditions(row),
         "agent_conditions": list(marker.status.conditions) if marker is not None else [],
-        "frameworks": sorted(
-            {one.status.framework for one in caches.vgpus.store.by(NODE, name)} - {""}
-        ),
         "custom_driver": (
             row.node.metadata.annotations.get(keys.ANNOTATION_CUSTOM_DRIVER, "") if row.node else ""
         ),

@@ -23,7 +23,7 @@ class Row:
     """What the cluster knows of a node."""
 
     def __init__(self, caches: Caches, now: Standing, seen: Collection[str], name: str) -> None:
-        """`seen`: the caches whose objects the user may see."""
+        """`seen`: the caches whose objects the user may see; of others nothing is counted."""
         self.name = name
         self._caches, self._now, self._seen = caches, now, seen
 
@@ -53,15 +53,19 @@ class Row:
 
     @property
     def gpus(self) -> int:
-        return len(self._caches.gpus.store.by(NODE, self.name))
+        return self._count("gpus")
 
     @property
     def vgpus(self) -> int:
-        return self._now.configured[self.name]
+        return self._now.configured[self.name] if "vgpus" in self._seen else 0
 
     @property
     def devices(self) -> int:
-        return len(self._caches.pci.store.by(NODE, self.name))
+        return self._count("pci")
+
+    def _count(self, kind: str) -> int:
+        store = self._caches.all[kind].store
+        return len(store.by(NODE, self.name)) if kind in self._seen else 0
 
     @property
     def kernel(self) -> str:
@@ -70,10 +74,20 @@ class Row:
     @property
     def drivers(self) -> list[str]:
         """The kernel drivers of its GPUs."""
+        if not {"gpus", "pci"}.issubset(self._seen):
+            return []
         store = self._caches.pci.store
         gpus = self._caches.gpus.store.by(NODE, self.name)
         cards = (store.get(gpu.metadata.name) for gpu in gpus)
         return sorted({card.status.kernel_driver_in_use for card in cards if card} - {""})
+
+    @property
+    def frameworks(self) -> list[str]:
+        """How the driver makes vGPUs here."""
+        if "vgpus" not in self._seen:
+            return []
+        vgpus = self._caches.vgpus.store.by(NODE, self.name)
+        return sorted({one.status.framework for one in vgpus} - {""})
 
     @property
     def is_driver_requested(self) -> bool:

@@ -94,7 +94,9 @@ def _line(visit: Visit, ledger: Ledger, one: _One) -> Line:
         return Line("working", starting_words(one.demand), (), url)
 
     def naming(consumer: Consumer) -> str:
-        return holders.of_consumer(visit, consumer).text
+        if holders.may_see(visit, consumer):
+            return str(consumer)
+        return visit.texts(f"overview.hidden_{consumer.kind.name.lower()}")
 
     answer = start_answer(ledger, one.demand.consumer, naming)
     why = [refusal.words for refusal in answer.refusals] if answer else []

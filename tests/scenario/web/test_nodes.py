@@ -1,0 +1,57 @@
+"""Nodes: the table, one node with its groups and the commands for it, and what the doctor finds."""
+
+from __future__ import annotations
+
+from support.signing_in import Browser
+from support.troubled_cluster import AGENT, GPU
+from support.web_pages import text_of
+from support.web_site import SeparateSite, rule
+
+
+async def test_nodes_are_listed_with_what_they_have_and_what_they_lack(
+    admin_of_troubled: Browser,
+) -> None:
+    text = text_of((await admin_of_troubled.get("/nodes")).text)
+    assert "Ready n1 1 4 1 6.12.1-amd64 nvidia Runs 2" in text
+    assert "Not ready n2 0 0 0 6.12.1-amd64 - None 1" in text
+    assert "No agent n3 1 0 0 6.12.1-amd64 - None 2" in text
+    only = text_of((await admin_of_troubled.get("/nodes?state=no_agent&q=n3")).text)
+    assert "1-1 of 1 (3 without filters)" in only
+
+
+async def test_a_node_shows_its_problems_gpus_groups_and_how_to_capture_it(
+    admin_of_troubled: Browser,
+) -> None:
+    page = (await admin_of_troubled.get("/nodes/n1")).text
+    text = text_of(page)
+    assert "2 warnings" in text
+    assert "n3-000001000" not in text
+    assert f'href="/gpus/{GPU}">0000:01:00.0</a>' in page
+    assert "Group 17 claimable 0000:01:00.0 nvidia claimable 3D controller: NVIDIA A2" in text
+    run = f"kubectl --namespace harvester-system exec {AGENT} --container agent --"
+    assert f"{run} laneway doctor node" in text
+    assert f"{run} laneway capture - > n1.dump" in text
+    elsewhere = text_of((await admin_of_troubled.get("/nodes/n2")).text)
+    assert "Run these commands on the node itself" in elsewhere
+    assert "laneway capture n2.dump" in elsewhere
+    assert (await admin_of_troubled.get("/nodes/n9")).status == 404
+
+
+async def test_what_a_user_may_not_list_is_left_out_of_a_node(troubled: SeparateSite) -> None:
+    async with Browser(troubled.address) as browser:
+        await browser.sign_in(troubled.account("nodes-only", rule("", ["nodes"])))
+        text = text_of((await browser.get("/nodes/n1")).text)
+        assert "Nothing is wrong with what you may see." in text
+        for hidden in ("nvidia", AGENT, "Group 17", "out-of-sync", "mdev"):
+            assert hidden not in text
+        assert "Ready n1 0 0 0 6.12.1-amd64" in text_of((await browser.get("/nodes")).text)
+    async with Browser(troubled.address) as browser:
+        await browser.sign_in(troubled.account("nothing"))
+        assert (await browser.get("/nodes")).status == 403
+
+
+async def test_the_doctor_finds_what_the_command_finds(admin_of_troubled: Browser) -> None:
+    text = text_of((await admin_of_troubled.get("/doctor")).text)
+    assert "Problem Nodes nodes with GPUs and no agent: n3" in text
+    assert "Problem Laneway Laneway's manager is missing" in text
+    assert "In order Definitions all 13 kinds are there, with all fields" in text
