@@ -96,6 +96,7 @@ class Standing:
         }
         self._fits = Derived(caches.gpus.store, _fits, self._fits_differ)
         self._vgpus = Derived(caches.vgpus.store, _configured, self._vgpus_differ)
+        self._agents: tuple[object, frozenset[str]] = (None, frozenset())
         self._nodes: tuple[object, Mapping[str, tuple[Trouble, ...]]] = (None, {})
 
     def refresh(self) -> Standing:
@@ -146,6 +147,12 @@ class Standing:
 
     def agents(self) -> frozenset[str]:
         """The nodes that an agent manages: its pod is ready or, without pods, it has answered."""
+        version = self._caches.agents.store.changes, self._caches.device_nodes.store.changes
+        if self._agents[0] != version:
+            self._agents = version, self._answering()
+        return self._agents[1]
+
+    def _answering(self) -> frozenset[str]:
         pods = self._caches.agents.store
         if len(pods):
             return frozenset(pod.spec.node_name for pod in pods if is_agent(pod))

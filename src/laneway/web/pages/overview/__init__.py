@@ -6,8 +6,11 @@ second, from what `standing` and the ledger have worked out for all who look.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+from markupsafe import Markup
 
 from laneway.views.troubles import Weight
 from laneway.web.caches import LEDGER, Change
@@ -15,7 +18,8 @@ from laneway.web.page import Action, Context, Page
 from laneway.web.pages.overview import stocks
 from laneway.web.pages.overview.stocks import Row
 from laneway.web.pages.overview.waiting import load, waiting
-from laneway.web.pictures.bars import capacity_bars, capacity_picture
+from laneway.web.pictures.bars import Bar, capacity_bars, capacity_picture
+from laneway.web.pictures.drawing import Say
 from laneway.web.place import address
 from laneway.web.problems import LISTS, event, problems_of, visible
 from laneway.web.standing import DEVICES, Standing, looks_other, standing
@@ -47,11 +51,17 @@ def _context(visit: Visit) -> Context:
         "events": [event(visit, *one) for one in now.happened(seen, EVENTS)],
         "waiting": None if visit.ledger is None else waiting(visit, visit.ledger),
         "hidden": sorted(LISTS[kind].resource for kind in _CAPACITY - seen),
-        "bar": lambda row, ids: capacity_picture(row.bar, ids=ids, say=visit.texts),
+        "bar": lambda row, ids: _picture(row.bar, ids, visit.texts),
         "capacity": None if ledger is None else _capacity(visit, stocks.of(ledger, now)),
         "concerns": _concerns,
     }
     return context
+
+
+@functools.lru_cache(maxsize=2048)
+def _picture(bar: Bar, ids: str, say: Say) -> Markup:
+    """Most bars look the same at the next drawing."""
+    return capacity_picture(bar, ids=ids, say=say)
 
 
 class Capacity(NamedTuple):
