@@ -27,6 +27,7 @@ from laneway.web.rendering import Rendering, Texts
 from laneway.web.server_state import ServerState
 from laneway.web.session.guard import SignedIn
 from laneway.web.session.sign_in import Settings, SignIn
+from laneway.web.standing import standing
 from laneway.web.visit import Site
 
 log = logging.getLogger(__name__)
@@ -106,6 +107,7 @@ class Ui:
                     self._listening.set()
                     for informer in self._caches.all.values():
                         await informer.answered.wait()
+                    standing(self._caches)  # Looks at everything once, which takes a moment.
                     self.ready.set()
                     log.info("the web interface answers on %s", place(self._host, self.port))
                     await asyncio.Event().wait()
