@@ -93,42 +93,62 @@ class Site(NamedTuple):
         return not self.causes
 
 
-def sites(
+class Fitting(NamedTuple):
+    """The answer for all nodes."""
+
+    sites: Sequence[Site]
+    """The first nodes, those where it fits at first."""
+    nodes: int
+    """How many there are with some of it."""
+    fits: int
+    """On how many it fits."""
+
+
+def fitting(
     ledger: Ledger,
     wanted: Wanted,
     cpu: Mapping[str, Supply],
     memory: Mapping[str, Supply],
-) -> list[Site]:
-    """The nodes that have some of the devices, those where it fits first."""
+    most: int = 30,
+) -> Fitting:
+    """The nodes that have some of the devices, all nodes where none is requested."""
     resources = {name: count for name, count in wanted.resources.items() if count > 0}
     room = Room(ledger, resources, None)
     if wanted.vm is not None:
         room.release(wanted.vm)
     nodes = {node for name in resources for node in ledger.homes.get(name, ())} | wanted.nodes
-    if not resources:
-        nodes = set(ledger.nodes)
-    found = [
-        _site(ledger, wanted, room, node)._replace(cpu=cpu.get(node), memory=memory.get(node))
-        for node in nodes
+    causes = {
+        node: tuple(_causes(ledger, wanted, room, node, (cpu.get(node), memory.get(node))))
+        for node in (nodes if resources else ledger.nodes)
+    }
+    order = sorted(causes, key=lambda node: (len(causes[node]), natural(node)))
+    sites = [
+        Site(
+            node,
+            tuple(_cell(ledger, room, node, name) for name in resources),
+            cpu.get(node),
+            memory.get(node),
+            causes[node],
+        )
+        for node in order[:most]
     ]
-    found = [one._replace(causes=(*one.causes, *_lacking(wanted, one))) for one in found]
-    return sorted(found, key=lambda one: (not one.fits, len(one.causes), natural(one.node)))
+    return Fitting(sites, len(causes), sum(not one for one in causes.values()))
 
 
-def _site(ledger: Ledger, wanted: Wanted, room: Room, node: str) -> Site:
-    cells = tuple(_cell(ledger, room, node, name) for name in room.resources)
-    causes = [
-        *_place(ledger, wanted, node),
-        *(Cause("devices", one.resource, one.wanted, one.free) for one in cells if not one.enough),
-    ]
-    return Site(node, cells, None, None, tuple(causes))
-
-
-def _lacking(wanted: Wanted, site: Site) -> Iterator[Cause]:
-    for kind, count, supply in (
-        ("cpu", wanted.cpu, site.cpu),
-        ("memory", wanted.memory, site.memory),
-    ):
+def _causes(
+    ledger: Ledger,
+    wanted: Wanted,
+    room: Room,
+    node: str,
+    supplies: tuple[Supply | None, Supply | None],
+) -> Iterator[Cause]:
+    yield from _place(ledger, wanted, node)
+    for resource, count in room.resources.items():
+        free = room.free[resource].get(node, 0)
+        if free < count:
+            yield Cause("devices", resource, count, free)
+    needs = (("cpu", wanted.cpu), ("memory", wanted.memory))
+    for (kind, count), supply in zip(needs, supplies, strict=True):
         if supply is not None and count > supply.free:
             yield Cause(kind, "", count, supply.free)
 

@@ -15,7 +15,7 @@ from laneway.core.ledger.facts import (
     Phase,
 )
 from laneway.core.ledger.ledger import Ledger, State
-from laneway.views.fitting import Cause, Site, Supply, Wanted, sites, supplies
+from laneway.views.fitting import Cause, Site, Supply, Wanted, fitting, supplies
 
 VGPU, NIC = "nvidia.com/NVIDIA_A2-4Q", "intel.com/I350"
 A, B = (Consumer(ConsumerKind.VM, namespace, "vm") for namespace in ("one", "two"))
@@ -35,8 +35,10 @@ def ledger(*demands: Demand, closed: str = "") -> Ledger:
 
 
 def rows(found: Ledger, wanted: Wanted, **supply: Any) -> dict[str, Site]:
-    listed = sites(found, wanted, supply.get("cpu", {}), supply.get("memory", {}))
-    return {one.node: one for one in listed}
+    answer = fitting(found, wanted, supply.get("cpu", {}), supply.get("memory", {}))
+    assert answer.nodes == len(answer.sites)
+    assert answer.fits == sum(one.fits for one in answer.sites)
+    return {one.node: one for one in answer.sites}
 
 
 def test_a_node_fits_that_has_all_of_it_together() -> None:
@@ -85,4 +87,10 @@ def test_each_reason_against_a_node_is_named() -> None:
 
 
 def test_without_devices_every_node_is_a_place() -> None:
-    assert {one.node for one in sites(ledger(), Wanted({}), {}, {})} == {"n1", "n2"}
+    assert set(rows(ledger(), Wanted({}))) == {"n1", "n2"}
+
+
+def test_of_many_nodes_those_are_shown_where_it_fits() -> None:
+    devices = tuple(DeviceFact(f"n{n}", VGPU, f"n{n}-{m}") for n in range(9) for m in range(n // 4))
+    answer = fitting(build(Facts(devices)), Wanted({VGPU: 2}), {}, {}, most=2)
+    assert ([one.node for one in answer.sites], answer.nodes, answer.fits) == (["n8", "n4"], 5, 1)

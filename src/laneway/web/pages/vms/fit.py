@@ -19,6 +19,7 @@ from laneway.admission.vms.validate import NO_DEVICES, Case, judge_case
 from laneway.admission.world import World
 from laneway.core.ledger.answer import can_start
 from laneway.core.ledger.facts import Consumer
+from laneway.core.ledger.ledger import Ledger
 from laneway.core.ledger.question import Request
 from laneway.core.refusals import Refusal
 from laneway.kube.kubevirt import (
@@ -26,8 +27,8 @@ from laneway.kube.kubevirt import (
     InstanceSpec,
     VirtualMachineSpec,
 )
-from laneway.views import fitting, vms
-from laneway.views.fitting import Site, Wanted
+from laneway.views import vms
+from laneway.views.fitting import Fitting, Wanted, fitting, supplies
 from laneway.web.pages.vms.resources import world_of
 from laneway.web.visit import Visit
 
@@ -42,7 +43,7 @@ class Fit(NamedTuple):
     display: str
     """The entry that has the display; empty without a mediated vGPU."""
     resources: Sequence[tuple[str, int]]
-    sites: Sequence[Site]
+    nodes: Fitting
     against: Sequence[Refusal]
     """What speaks against it for good."""
     short: Sequence[Refusal]
@@ -52,7 +53,7 @@ class Fit(NamedTuple):
     @property
     def fits(self) -> bool:
         """Whether some node can have all of it now."""
-        return any(site.fits for site in self.sites)
+        return self.nodes.fits > 0
 
     @property
     def pins(self) -> bool:
@@ -106,7 +107,7 @@ def fit(
         brought=tuple(one.name for one in stored.all if one.name not in asked),
         display=_display(stored),
         resources=sorted(resources.items()),
-        sites=_sites(visit, consumer, spec, nodes),
+        nodes=_fitting(visit, ledger, consumer, spec, nodes),
         against=verdict.refusals,
         short=answer.refusals if resources else (),
         warnings=[one for one in verdict.warnings if one not in said],
@@ -133,12 +134,10 @@ def _display(devices: Devices) -> str:
     return ""
 
 
-def _sites(
-    visit: Visit, consumer: Consumer, spec: InstanceSpec, nodes: frozenset[str]
-) -> list[Site]:
-    ledger, caches = visit.ledger, visit.caches
-    if ledger is None:
-        return []
+def _fitting(
+    visit: Visit, ledger: Ledger, consumer: Consumer, spec: InstanceSpec, nodes: frozenset[str]
+) -> Fitting:
+    caches = visit.caches
     wanted = Wanted(
         resources=vms.requests(spec.domain.devices.all),
         nodes=nodes,
@@ -158,11 +157,9 @@ def _sites(
     memory = {
         node: vms.bytes_of(str(one["memory"])) for node, one in has.items() if "memory" in one
     }
-    return fitting.sites(
+    return fitting(
         ledger,
         wanted,
-        fitting.supplies(cpu, [(one.status.node_name, vms.cpu_of(one.spec)) for one in others]),
-        fitting.supplies(
-            memory, [(one.status.node_name, vms.memory_of(one.spec)) for one in others]
-        ),
+        supplies(cpu, [(one.status.node_name, vms.cpu_of(one.spec)) for one in others]),
+        supplies(memory, [(one.status.node_name, vms.memory_of(one.spec)) for one in others]),
     )

@@ -10,7 +10,7 @@ from laneway.changes.errors import ChangeError, RefusedError
 from laneway.core.ledger.facts import Consumer
 from laneway.kube.errors import AlreadyExistsError, ApiError, ForbiddenError, KubeError
 from laneway.kube.kubevirt import Devices, InstanceSpec
-from laneway.views.fitting import Cause, Site
+from laneway.views.fitting import Cause
 from laneway.views.order import natural
 from laneway.web import holders
 from laneway.web.page import Context
@@ -20,8 +20,6 @@ from laneway.web.pages.vms.fit import Fit, fit
 from laneway.web.pages.vms.resources import kind_of, world_of
 from laneway.web.visit import Visit
 
-_SITES = 30
-"""So many nodes are shown, those first where it fits."""
 _USERS = 3
 _FIELDS = (
     ("metadata.name", "name"),
@@ -51,11 +49,6 @@ class Verdict(NamedTuple):
     """The answer to what a form says."""
 
     fit: Fit
-    sites: Sequence[Site]
-    hidden: int
-    """How many more nodes there are."""
-    fitting: int
-    """On how many it fits."""
     against: Sequence[str]
     short: Sequence[str]
     warnings: Sequence[str]
@@ -74,9 +67,6 @@ def verdict(
         return None
     return Verdict(
         fit=found,
-        sites=found.sites[:_SITES],
-        hidden=max(len(found.sites) - _SITES, 0),
-        fitting=sum(site.fits for site in found.sites),
         against=[seen.words(visit, one.words) for one in found.against],
         short=[seen.words(visit, one.words) for one in found.short],
         warnings=[seen.words(visit, one) for one in found.warnings],

@@ -7,7 +7,8 @@ of it, also by the name of one; so what is a pool is called one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from laneway.admission.vms.devices import find
@@ -113,42 +114,45 @@ def devices(
     ledger: Ledger, world: World, *, node: str, text: str, chosen: Iterable[str]
 ) -> tuple[list[Device], bool]:
     """Devices to choose from, those that are chosen first; whether there are more."""
-    wanted = frozenset(chosen)
-    first: list[Device] = []
-    rest: list[Device] = []
-    more = False
-    for stock in _in_order(ledger):
-        if not wanted and more:
-            break
-        for entry in stock.entries():
-            if entry.device.name in wanted:
-                first.append(_device(entry, stock, ledger, world))
-            elif not more and _matches(entry, node, text):
-                more = len(rest) == _SHOWN
-                if not more:
-                    rest.append(_device(entry, stock, ledger, world))
-    return [*first, *rest], more
+    names = dict.fromkeys(chosen)
+    first = [(stock, name) for name in names if (stock := _stock_of(name, ledger, world))]
+    rest = (one for one in _matching(ledger, node, text.lower().split()) if one[1] not in names)
+    listed = [*first, *islice(rest, _SHOWN + 1)]
+    more = len(listed) - len(first) > _SHOWN
+    if more:
+        listed.pop()
+    return [_device(*one, ledger, world) for one in listed], more
 
 
-def _in_order(ledger: Ledger) -> Iterator[Stock]:
-    return iter(
-        sorted(ledger.stocks.values(), key=lambda one: (natural(one.node), natural(one.resource)))
-    )
+def _stock_of(name: str, ledger: Ledger, world: World) -> Stock | None:
+    found = find(world, name)
+    if found is None:
+        return None
+    stocks = (ledger.stocks.get((found.node, one)) for one in found.resources)
+    return next((one for one in stocks if one and any(d.name == name for d in one.devices)), None)
 
 
-def _matches(entry: Entry, node: str, text: str) -> bool:
-    device = entry.device
-    if node and device.node != node:
-        return False
-    return all(word in f"{device.name} {device.resource}".lower() for word in text.lower().split())
+def _matching(ledger: Ledger, node: str, words: Sequence[str]) -> Iterator[tuple[Stock, str]]:
+    """There may be a hundred thousand, so nothing is made of those that do not match."""
+    for stock in ledger.stocks.values():
+        if node and stock.node != node:
+            continue
+        left = [word for word in words if word not in stock.resource.lower()]
+        for device in stock.devices:
+            for word in left:
+                if word not in device.name:
+                    break
+            else:
+                yield stock, device.name
 
 
-def _device(entry: Entry, stock: Stock, ledger: Ledger, world: World) -> Device:
-    kind = kind_of(stock.resource, world, entry.device.name)
+def _device(stock: Stock, name: str, ledger: Ledger, world: World) -> Device:
+    entry = next(one for one in stock.entries() if one.device.name == name)
+    kind = kind_of(stock.resource, world, name)
     pool = sum(
         ledger.stocks[node, stock.resource].counts.total for node in ledger.homes[stock.resource]
     )
-    return Device(entry, kind, pool - 1, url_of(entry.device.name, world))
+    return Device(entry, kind, pool - 1, url_of(name, world))
 
 
 def url_of(name: str, world: World) -> str:
