@@ -29,6 +29,8 @@ class Holder(NamedTuple):
     """Its page; empty for one that the user may not see."""
     is_stopped: bool = False
     """A VM that does not run, for which the device is kept."""
+    consumer: Consumer | None = None
+    """The VM or pod itself; None for one that the user may not see."""
 
 
 def of_allocation(visit: Visit, allocation: Allocation | None) -> Holder | None:
@@ -67,7 +69,7 @@ def of_consumer(visit: Visit, consumer: Consumer, *, is_stopped: bool = False) -
         return Holder(hidden, is_stopped=is_stopped)
     namespace, name = consumer.namespace, consumer.name
     url = link("vms", namespace, name) if is_vm else link("objects", "pods", namespace, name)
-    return Holder(str(consumer), url, is_stopped)
+    return Holder(str(consumer), url, is_stopped, consumer)
 
 
 def may_see(visit: Visit, consumer: Consumer) -> bool:

@@ -1,96 +1,120 @@
-"""vGPU devices: every function that carries a vGPU or can carry one."""
+"""vGPU devices: every function that carries a vGPU or can carry one.
+
+The filter by GPU has the name of Harvester's query, `parentSriov`, and takes the same value.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
-from laneway.api import VGPUDevice, find_condition
-from laneway.controllers.devices.holder import holder
-from laneway.core.phrases import short_name
+from laneway.api import VGPUDevice
 from laneway.kube.resource import served
-from laneway.views.order import natural
+from laneway.views.gpus import node_of
+from laneway.web import holders
 from laneway.web.access import question
-from laneway.web.caches import NODE, Change
-from laneway.web.page import Action, Context, Page
+from laneway.web.caches import NODE
+from laneway.web.page import Context, Page
+from laneway.web.pages.gpus.states import ordered
+from laneway.web.pages.vgpus.rows import KINDS, STATES, Row, Source
 from laneway.web.tables.rows import Rows
-from laneway.web.tables.table import Column, Filter, Option, Table, concerns_rows
+from laneway.web.tables.table import Column, Filter, Option, Table, View, concerns_rows
 from laneway.web.visit import Visit
 
-LIST = question("list", served(VGPUDevice))
-
-STATES = ("enabled", "progress", "failed", "disabled", "exhausted")
-
-
-def state(vgpu: VGPUDevice) -> str:
-    """One of `STATES`."""
-    if not vgpu.spec.enabled and not vgpu.status.vgpu_status:
-        return "disabled" if vgpu.status.available_types else "exhausted"
-    ready = find_condition(vgpu.status.conditions, "Ready")
-    if ready is None or ready.observed_generation < vgpu.metadata.generation:
-        return "progress"
-    return "enabled" if ready.status == "True" else "failed"
+VGPUS = served(VGPUDevice)
+LIST, PATCH = question("list", VGPUS), question("patch", VGPUS)
+PARENT = "parentSriov"
+KINDS_READ = frozenset({"vgpus", "gpus", "pci", "nodes", "layouts"})
 
 
-def _table(visit: Visit) -> Table[VGPUDevice]:
+def _place(row: Row) -> tuple[object, ...]:
+    return ordered(row.node), row.vgpu.spec.parent_gpu_device_address, row.vgpu.spec.address
+
+
+def _text(row: Row) -> str:
+    return f"{row.name} {row.place} {row.vgpu.spec.address} {row.board} {row.profile} {row.layout}"
+
+
+def _table(visit: Visit) -> Table[Row]:
     texts = visit.texts
 
-    def options_of_nodes() -> Sequence[Option]:
-        nodes = sorted(map(str, visit.caches.vgpus.store.values(NODE)), key=natural)
-        return [Option(node, node) for node in nodes]
+    @cache
+    def nodes() -> Sequence[Option]:
+        found = sorted(map(str, visit.caches.vgpus.store.values(NODE)), key=ordered)
+        return [Option(node, node) for node in found]
+
+    @cache
+    def parents() -> Sequence[Option]:
+        names = sorted(_rows(visit).values(PARENT), key=ordered)
+        return [Option(name, _gpu_title(visit, name)) for name in names if name]
+
+    @cache
+    def profiles() -> Sequence[Option]:
+        found = sorted(_rows(visit).values("profile"), key=ordered)
+        return [Option(one, one) for one in found if one]
+
+    def states() -> Sequence[Option]:
+        return [Option(one, texts(f"vgpus.state_{one}")) for one in STATES]
+
+    def chosen(
+        name: str, value: Callable[[Row], str], options: Callable[[], Sequence[Option]]
+    ) -> Filter[Row]:
+        return Filter(name, texts(f"vgpus.{name}"), lambda row: (value(row),), options, groups=True)
 
     return Table(
         columns=[
-            Column("state", texts("vgpus.state"), order=lambda one: STATES.index(state(one))),
-            Column("name", texts("vgpus.name"), order=lambda one: natural(one.metadata.name)),
-            Column("profile", texts("vgpus.profile"), order=_profile),
-            Column("node", texts("vgpus.node"), order=lambda one: natural(one.spec.node_name)),
-            Column("address", texts("vgpus.address"), order=lambda one: one.spec.address),
-            Column(
-                "holder", texts("vgpus.holder"), order=lambda one: holder(one.status.allocation)
-            ),
+            Column("state", texts("vgpus.state"), order=lambda row: STATES.index(row.state.kind)),
+            Column("name", texts("vgpus.function"), order=_place),
+            Column("profile", texts("vgpus.profile"), order=lambda row: ordered(row.profile)),
+            Column("gpu", texts("vgpus.parentSriov"), order=_place),
+            Column("holder", texts("vgpus.holder")),
+            Column("layout", texts("vgpus.layout"), order=lambda row: ordered(row.layout)),
         ],
-        key=lambda one: one.metadata.name,
-        text=lambda one: f"{one.metadata.name} {_profile(one)} {holder(one.status.allocation)}",
-        order=lambda one: (natural(one.spec.node_name), one.spec.address),
+        key=lambda row: row.name,
+        text=_text,
+        order=_place,
         filters=[
-            Filter(
-                "node",
-                texts("vgpus.node"),
-                values=lambda one: (one.spec.node_name,),
-                options=options_of_nodes,
-                groups=True,
-            ),
-            Filter(
-                "state",
-                texts("vgpus.state"),
-                values=lambda one: (state(one),),
-                options=lambda: [Option(one, texts(f"vgpus.state_{one}")) for one in STATES],
-                groups=True,
-            ),
+            chosen(PARENT, lambda row: row.gpu, parents),
+            chosen("node", lambda row: row.node, nodes),
+            chosen("state", lambda row: row.state.kind, states),
+            chosen("profile", lambda row: row.profile, profiles),
         ],
     )
 
 
-def _profile(vgpu: VGPUDevice) -> str:
-    return short_name(vgpu.status.configure_vgpu_type_name)
+def _gpu_title(visit: Visit, name: str) -> str:
+    gpu = visit.caches.gpus.store.get(name)
+    return f"{node_of(gpu)}/{gpu.spec.address}" if gpu is not None else name
 
 
-def _rows(visit: Visit) -> Rows[VGPUDevice]:
-    """Kept, because a cluster can have a hundred thousand."""
-    store = visit.caches.vgpus.store
+def _rows(visit: Visit) -> Rows[Row]:
+    def made() -> Rows[Row]:
+        source = Source(visit.caches)
+        return _table(visit).rows(
+            keys=[one.metadata.name for one in visit.caches.vgpus.store],
+            build=source.build,
+            touched=source.touched,
+            indexed=(PARENT, "node", "state", "profile"),
+        )
 
-    def touched(change: Change) -> tuple[str, ...]:
-        return (change.key.name,) if change.kind == "vgpus" else ()
+    return visit.site.rows("vgpus", made)
 
-    return visit.site.rows(
-        "vgpus",
-        lambda: _table(visit).rows(
-            keys=[one.metadata.name for one in store],
-            build=store.get,
-            touched=touched,
-            indexed=["node", "state"],
-        ),
-    )
+
+def subtotals(view: View[Row]) -> Mapping[str, Sequence[tuple[str, int]]]:
+    """How many rows there are of each state, on all pages, by the value of each group."""
+    grouping = next((one for one in view.groupings if one.id == view.group), None)
+    if grouping is None or grouping.id == "state":
+        return {}
+    shown: dict[str, Counter[str]] = {group.value: Counter() for group in view.groups}
+    for entry in view.found:
+        [value] = grouping.values(entry.item)
+        if value in shown:
+            shown[value][entry.item.state.kind] += 1
+    return {
+        value: [(state, count[state]) for state in STATES if count[state]]
+        for value, count in shown.items()
+    }
 
 
 def _context(visit: Visit) -> Context:
@@ -98,11 +122,17 @@ def _context(visit: Visit) -> Context:
     view = table.view(rows, visit.place)
     return {
         "table": view,
-        "state": state,
-        "holder": holder,
-        "profile": _profile,
+        "kinds": KINDS,
+        "subtotals": subtotals(view),
+        "holder": lambda row: holders.of_vgpu(visit, row.vgpu),
+        "may_patch": visit.may(PATCH),
         "concerns": concerns_rows(view, rows),
     }
+
+
+async def _prepare(visit: Visit) -> None:
+    view = _table(visit).view(_rows(visit), visit.place)
+    await holders.load(visit, [row.vgpu for row in view.rows])
 
 
 PAGES = (
@@ -110,9 +140,10 @@ PAGES = (
         "/vgpus",
         "vgpus.html",
         _context,
-        kinds=frozenset({"vgpus"}),
+        kinds=KINDS_READ,
         title="nav.vgpus",
         needs=(LIST,),
+        asks=(PATCH,),
+        prepare=_prepare,
     ),
 )
-ACTIONS: tuple[Action, ...] = ()
