@@ -38,11 +38,17 @@ class Device(NamedTuple):
     claims: Resource[KubeObject]
     address: str = ""
     """Of a PCI device."""
+    is_exact: bool = False
+    """Whether VMs are to get this PCI device alone, and none that is like it."""
 
     @property
     def body(self) -> dict[str, Any]:
         """Its claim, as it is created."""
-        spec = {"address": self.address, "nodeName": self.node} if self.address else {}
+        spec: dict[str, Any] = {}
+        if self.address:
+            spec = {"address": self.address, "nodeName": self.node}
+            if self.is_exact:
+                spec["disableResourcePooling"] = True
         return {
             "apiVersion": self.claims.api_version,
             "kind": self.claims.kind,

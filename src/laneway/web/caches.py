@@ -17,6 +17,7 @@ import msgspec
 
 from laneway.admission.indexes import INDEXERS
 from laneway.admission.world import COMING, DEVICE_NAME, FRAMEWORK, GROUP, RESOURCE
+from laneway.admission.world import PARENT as GPU
 from laneway.api import (
     CoreNode,
     DeviceNode,
@@ -183,7 +184,7 @@ class Caches:
             pci=Informer(
                 client,
                 served(PCIDevice),
-                indexers={**on_node, **_judged("pci_devices", RESOURCE, GROUP)},
+                indexers={**on_node, **_judged("pci_devices", RESOURCE, GROUP, GPU)},
             ),
             claims=Informer(
                 client,

@@ -80,11 +80,18 @@ def may_see(visit: Visit, consumer: Consumer) -> bool:
 
 async def load(visit: Visit, vgpus: Iterable[VGPUDevice]) -> None:
     """Ask what the user may see of those who have these vGPUs."""
+    await load_allocations(visit, (vgpu.status.allocation for vgpu in vgpus))
+
+
+async def load_allocations(visit: Visit, allocations: Iterable[Allocation | None]) -> None:
+    """Ask what the user may see of those who have devices."""
     await visit.user.access.load([_VMS, _PODS])
+    if visit.may(_VMS) and visit.may(_PODS):
+        return
     owners = {
         (ConsumerKind.VM if has.virtual_machine else ConsumerKind.POD, has.namespace)
-        for vgpu in vgpus
-        if (has := vgpu.status.allocation) is not None
+        for has in allocations
+        if has is not None
     }
     asked = [_questions(*owner) for owner in sorted(owners)]
     await visit.user.access.load(here for all_, here in asked if not visit.may(all_))

@@ -21,7 +21,7 @@ from laneway.web.stream.tab import PAUSE_SECONDS
 if TYPE_CHECKING:
     from laneway.web.visit import Visit
 
-Outcome = Literal["done", "unchanged", "refused", "unknown"]
+Outcome = Literal["done", "unchanged", "refused", "unknown", "left"]
 
 Context = Mapping[str, Any]
 """The values of a template."""
@@ -90,6 +90,8 @@ class Report(NamedTuple):
     items: Sequence[Item]
     url: str
     """Where the user goes on."""
+    back_url: str = ""
+    """Where the user can undo what was done, if not all was."""
 
 
 class Action(NamedTuple):

@@ -154,19 +154,20 @@ def _hardware(function: PciFunction) -> Section:
     return Section(
         "Hardware",
         (
-            fact("BARs", *map(_bar, function.bars)),
+            fact("BARs", *map(bar, function.bars)),
             fact("memory, all BARs", size(memory) if memory else ""),
             fact("reset methods", ", ".join(function.reset_methods) or "none"),
         ),
     )
 
 
-def _bar(bar: Bar) -> str:
-    words = ["I/O ports" if bar.io else "memory"]
-    if not bar.io:
-        words += ["64-bit" if bar.wide else "32-bit"]
-        words += ["prefetchable"] * bar.prefetchable
-    return f"{bar.index}: {size(bar.size)} {', '.join(words)}"
+def bar(value: Bar) -> str:
+    """`0: 16 MiB memory, 64-bit, prefetchable`."""
+    words = ["I/O ports" if value.io else "memory"]
+    if not value.io:
+        words += ["64-bit" if value.wide else "32-bit"]
+        words += ["prefetchable"] * value.prefetchable
+    return f"{value.index}: {size(value.size)} {', '.join(words)}"
 
 
 def size(count: int) -> str:

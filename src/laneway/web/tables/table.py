@@ -57,6 +57,8 @@ class Filter(Generic[T]):
     """Whether rows can be grouped by it."""
     order: Callable[[str], Any] = natural
     """The order of groups, by their values."""
+    unset: str = ""
+    """What it is called that nothing is selected, where that is not just any row."""
 
 
 class Head(NamedTuple):

@@ -1,0 +1,1 @@
+"""What the pages of PCI devices and of USB devices have in common: devices that users claim."""

@@ -1,0 +1,107 @@
+"""A family of devices that users claim, as its pages speak of it: PCI or USB."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from laneway.admission.rules import claims as pci_rules
+from laneway.admission.rules import usb_claims as usb_rules
+from laneway.admission.verdict import Verdict
+from laneway.api import (
+    ObjectMeta,
+    PCIDevice,
+    PCIDeviceClaim,
+    PCIDeviceClaimSpec,
+    USBDevice,
+    USBDeviceClaim,
+    USBDeviceClaimSpec,
+)
+from laneway.changes.claims import Device, device_of
+from laneway.kube.resource import KubeObject, Resource, served
+from laneway.web import judged
+from laneway.web.access import Question, question
+from laneway.web.claiming.rows import Row
+from laneway.web.place import link
+from laneway.web.visit import Visit
+
+
+class Family(NamedTuple):
+    """One of the two."""
+
+    path: str
+    """The first part of its addresses."""
+    kind: str
+    """Of its devices."""
+    claims: Resource[KubeObject]
+    row: Callable[[Visit, str], Row | None]
+    """A device by name."""
+    together: Callable[[Visit, Row], Sequence[Row]] = lambda _visit, _row: ()
+    """The other devices that leave the node with one."""
+
+    @property
+    def create(self) -> Question:
+        return question("create", self.claims)
+
+    @property
+    def delete(self) -> Question:
+        return question("delete", self.claims)
+
+    @property
+    def administer(self) -> Question:
+        """The right to release what others have claimed."""
+        return judged.administers(self.claims.plural)
+
+    @property
+    def rights(self) -> tuple[Question, ...]:
+        """What the buttons depend on."""
+        return (self.create, self.delete, self.administer)
+
+    def url(self, row: Row) -> str:
+        return link(self.path, row.name)
+
+    def target(self, row: Row) -> Device:
+        """What is written of a device; of one that has gone, only the claim is known."""
+        if row.device is not None:
+            return device_of(row.device)
+        return Device(row.name, row.node, row.name, self.claims)
+
+
+def claiming(visit: Visit, row: Row) -> Verdict:
+    """What admission says if the user claims a device. Raises ValueError: there is none."""
+    device, meta = row.device, ObjectMeta(name=row.name)
+    if isinstance(device, PCIDevice):
+        at = device.status.address, device.status.node_name
+        spec = PCIDeviceClaimSpec(address=at[0], node_name=at[1], user_name=visit.user.name)
+        claim = PCIDeviceClaim(metadata=meta, spec=spec)
+        return judged.creation(visit, pci_rules.RULES, row.name, claim)
+    if isinstance(device, USBDevice):
+        usb = USBDeviceClaim(metadata=meta, spec=USBDeviceClaimSpec(user_name=visit.user.name))
+        return judged.creation(visit, usb_rules.RULES, row.name, usb)
+    raise ValueError(f"no device {row.name}")
+
+
+def releasing(visit: Visit, row: Row) -> Verdict:
+    """What admission says if the user deletes the claim. Raises ValueError: there is none."""
+    if isinstance(row.claim, PCIDeviceClaim):
+        return judged.deletion(visit, pci_rules.RULES, row.name, row.claim)
+    if isinstance(row.claim, USBDeviceClaim):
+        return judged.deletion(visit, usb_rules.RULES, row.name, row.claim)
+    raise ValueError(f"{row.name} is not claimed")
+
+
+def refused(visit: Visit, row: Row, *, release: bool) -> list[str]:
+    """Why the user cannot claim or release a device now: a missing right, or admission's words."""
+    family_right = question("delete" if release else "create", _claims_of(row))
+    if not visit.may(family_right):
+        return [
+            visit.texts("claiming.may_not", verb=family_right.verb, resource=family_right.resource)
+        ]
+    verdict = releasing(visit, row) if release else claiming(visit, row)
+    return [one.words for one in verdict.refusals]
+
+
+def _claims_of(row: Row) -> Resource[KubeObject]:
+    kinds = (USBDevice, USBDeviceClaim)
+    is_usb = isinstance(row.device or row.claim, kinds)
+    return served(USBDeviceClaim) if is_usb else served(PCIDeviceClaim)

@@ -1,0 +1,177 @@
+"""A device that can be claimed, with its claim, and how it is.
+
+A claim can outlive its device: of a USB device that is unplugged, or a card that is taken out. Such
+a claim is shown where its device was, because somebody has to remove it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from laneway.admission.rules.ownership import vgpu_of
+from laneway.admission.users import VmState, users_of
+from laneway.api import (
+    USB_ORPHANED,
+    Allocation,
+    PCIDevice,
+    PCIDeviceClaim,
+    USBDevice,
+    USBDeviceClaim,
+    find_condition,
+)
+from laneway.changes.claims import answer
+from laneway.core.passthrough.usability import ReasonKind
+from laneway.views.order import natural
+from laneway.web import holders
+from laneway.web.holders import Holder
+from laneway.web.judged import world_of
+from laneway.web.tables.table import FEW, Option
+from laneway.web.visit import Visit
+
+STATES = (
+    "failed",
+    "gone",
+    "progress",
+    "releasing",
+    "held",
+    "claimed",
+    "free",
+    "needed",
+    "blocked",
+    "unknown",
+)
+"""How a device can be, what needs attention first."""
+SIGNS: Mapping[str, str] = {
+    "failed": "danger",
+    "gone": "warning",
+    "progress": "working",
+    "releasing": "working",
+    "held": "success",
+    "claimed": "success",
+    "needed": "info",
+    "unknown": "working",
+}
+"""The icon of each state; of others it is `off`."""
+
+
+class Row(NamedTuple):
+    """A device and its claim; one of them can be missing."""
+
+    name: str
+    device: PCIDevice | USBDevice | None
+    claim: PCIDeviceClaim | USBDeviceClaim | None
+
+    @property
+    def node(self) -> str:
+        if self.device is not None:
+            return self.device.status.node_name
+        if isinstance(self.claim, PCIDeviceClaim):
+            return self.claim.spec.node_name
+        return self.claim.status.node_name if self.claim is not None else ""
+
+    @property
+    def description(self) -> str:
+        return self.device.status.description if self.device is not None else ""
+
+    @property
+    def resource(self) -> str:
+        """What VMs request to get the device."""
+        claimed = self.claim.status.resource_name if self.claim is not None else ""
+        return claimed or (self.device.status.resource_name if self.device is not None else "")
+
+    @property
+    def allocation(self) -> Allocation | None:
+        """What has the device now."""
+        return self.claim.status.allocation if self.claim is not None else None
+
+    @property
+    def claimed_by(self) -> str:
+        """Whose the claim is; empty where there is none, or it names nobody."""
+        return self.claim.spec.user_name if self.claim is not None else ""
+
+    @property
+    def vgpu(self) -> str:
+        """The VGPUDevice that Laneway claimed the device for."""
+        return vgpu_of(self.claim) if self.claim is not None else ""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether VMs get this device alone."""
+        claim = self.claim
+        return isinstance(claim, USBDeviceClaim) or (
+            isinstance(claim, PCIDeviceClaim) and claim.spec.disable_resource_pooling
+        )
+
+
+def state(row: Row) -> str:
+    """One of `STATES`."""
+    device, claim = row.device, row.claim
+    is_gone = device is None or is_orphaned(device)
+    if claim is None:
+        return "gone" if is_gone else _unclaimed(row)
+    if claim.metadata.deletion_timestamp:
+        return "releasing"
+    if is_gone:
+        return "gone"
+    if claim.status.allocation is not None:
+        return "held"
+    found = answer(claim, claim.metadata.generation)
+    return {"done": "claimed", "refused": "failed"}.get(found.kind, "progress")
+
+
+def is_orphaned(device: PCIDevice | USBDevice) -> bool:
+    """Whether a USB device is claimed and no longer plugged in."""
+    return isinstance(device, USBDevice) and device.status.status == USB_ORPHANED
+
+
+def why(row: Row) -> str:
+    """What is to be said about the state; empty where the state says it all."""
+    claim, device = row.claim, row.device
+    if claim is not None:
+        ready = find_condition(claim.status.conditions, "Ready")
+        if ready is not None and ready.status != "True":
+            return ready.message or ready.reason
+        return device.status.message if isinstance(device, USBDevice) else ""
+    if isinstance(device, PCIDevice) and device.status.critical:
+        return "; ".join(device.status.critical)
+    said = find_condition(device.status.conditions, "Claimable") if device is not None else None
+    return (said.message or said.reason) if said is not None and said.status == "False" else ""
+
+
+def _unclaimed(row: Row) -> str:
+    device = row.device
+    if device is None:
+        return "gone"
+    if isinstance(device, PCIDevice) and device.status.critical:
+        return "needed"
+    said = find_condition(device.status.conditions, "Claimable")
+    if said is None:
+        claimable = device.status.claimable if isinstance(device, PCIDevice) else True
+        return "unknown" if claimable is None else "free" if claimable else "blocked"
+    if said.status == "True":
+        return "free"
+    return "needed" if said.reason == ReasonKind.CRITICAL else "blocked"
+
+
+def users(visit: Visit, row: Row) -> list[Holder]:
+    """The VMs and pods that have a device, and the stopped VMs that it is kept for."""
+    return [
+        holders.of_consumer(visit, use.consumer, is_stopped=use.state is not VmState.RUNS)
+        for use in users_of(world_of(visit), row.name)
+    ]
+
+
+def options(names: Iterable[str]) -> list[Option]:
+    """Names to choose from. Of many nothing is shown, so these need no order."""
+    found = list(names)
+    return [
+        Option(one, one) for one in (sorted(found, key=natural) if len(found) <= FEW else found)
+    ]
+
+
+@functools.lru_cache(maxsize=4096)
+def by_name(name: str) -> list[tuple[int, str]]:
+    """The place of a name of which many rows have the same one."""
+    return natural(name)

@@ -1,0 +1,16 @@
+"""PCI devices: the list of all, a page for each, and the forms that claim and release them."""
+
+from __future__ import annotations
+
+from laneway.web.claiming import change
+from laneway.web.page import Action, Page
+from laneway.web.pages.pci import detail, listing, resource
+from laneway.web.pages.pci.family import FAMILY
+
+PAGES: tuple[Page, ...] = (
+    *listing.PAGES,
+    *change.pages_of(FAMILY),
+    *resource.PAGES,
+    *detail.PAGES,
+)
+ACTIONS: tuple[Action, ...] = (*change.actions_of(FAMILY), *resource.ACTIONS)

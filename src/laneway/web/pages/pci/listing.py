@@ -1,0 +1,246 @@
+"""All PCI devices.
+
+A GPU with vGPUs has dozens of virtual functions that are of use as vGPUs only, and are on their own
+page. They are left out here until somebody asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from laneway.api import Allocation, PCIDevice, PCIDeviceClaim
+from laneway.core import keys
+from laneway.kube.resource import served
+from laneway.web import holders
+from laneway.web.access import question
+from laneway.web.caches import NODE, Change
+from laneway.web.claiming.rows import SIGNS, STATES, Row, by_name, options, state, why
+from laneway.web.page import Action, Context, Page
+from laneway.web.tables.rows import Rows
+from laneway.web.tables.table import Column, Filter, Option, Table, concerns_rows
+from laneway.web.visit import Visit
+
+LIST = question("list", served(PCIDevice))
+LIST_CLAIMS = question("list", served(PCIDeviceClaim))
+CREATE = question("create", served(PCIDeviceClaim))
+DELETE = question("delete", served(PCIDeviceClaim))
+KINDS_READ = frozenset({"pci", "claims"})
+
+_TYPES = {"03": "gpu", "12": "gpu", "02": "network", "01": "storage", "04": "audio", "06": "bridge"}
+_USB_CONTROLLER = "0c03"
+TYPES = ("gpu", "network", "storage", "usb", "audio", "bridge", "other")
+"""Kinds of devices, as a user speaks of them."""
+
+
+def type_of(class_id: str) -> str:
+    """One of `TYPES`, by the PCI class."""
+    if class_id == _USB_CONTROLLER:
+        return "usb"
+    return _TYPES.get(class_id[:2], "other")
+
+
+def address_of(row: Row) -> str:
+    if isinstance(row.device, PCIDevice):
+        return row.device.status.address
+    return row.claim.spec.address if isinstance(row.claim, PCIDeviceClaim) else ""
+
+
+def _label(row: Row, key: str) -> str:
+    return row.device.metadata.labels.get(key, "") if row.device is not None else ""
+
+
+def gpu_of(row: Row) -> str:
+    """The SRIOVGPUDevice that a function belongs to."""
+    return _label(row, keys.LABEL_PARENT_GPU)
+
+
+def card_of(row: Row) -> str:
+    """The SRIOVNetworkDevice that a virtual function belongs to."""
+    return _label(row, keys.LABEL_PARENT_NETWORK_DEVICE)
+
+
+def _status(row: Row, field: str) -> str:
+    return str(getattr(row.device.status, field)) if row.device is not None else ""
+
+
+def _group(row: Row) -> int:
+    number = _status(row, "iommu_group")
+    return int(number) if number.isdecimal() else -1
+
+
+def _text(row: Row) -> str:
+    ids = f"{_status(row, 'vendor_id')}:{_status(row, 'device_id')}"
+    parts = (row.name, row.node, address_of(row), row.description, ids, row.resource)
+    return " ".join((*parts, _status(row, "kernel_driver_in_use"), row.claimed_by))
+
+
+def _columns(visit: Visit) -> list[Column[Row]]:
+    texts = visit.texts
+    return [
+        Column("state", texts("claiming.state"), order=lambda row: STATES.index(state(row))),
+        Column("name", texts("claiming.device"), order=lambda row: by_name(row.name)),
+        Column("node", texts("claiming.node"), order=lambda row: by_name(row.node)),
+        Column("ids", texts("pci.ids"), order=lambda row: _status(row, "vendor_id")),
+        Column("driver", texts("pci.driver"), lambda row: _status(row, "kernel_driver_in_use")),
+        Column("group", texts("pci.group"), order=_group, number=True),
+        Column(
+            "user", texts("claiming.claimed_by"), order=lambda row: (not row.claim, row.claimed_by)
+        ),
+        Column("resource", texts("claiming.resource"), order=lambda row: row.resource),
+        Column("holder", texts("claiming.holder"), order=lambda row: state(row) != "held"),
+    ]
+
+
+def _filters(visit: Visit, gpu: str, card: str) -> list[Filter[Row]]:
+    """`gpu` and `card`: what is chosen; where both are, the functions of either are shown."""
+    texts, caches = visit.texts, visit.caches
+
+    def of_gpu(row: Row) -> Iterable[str]:
+        return (gpu,) if gpu and card and card_of(row) == card else (gpu_of(row),)
+
+    def of_card(row: Row) -> Iterable[str]:
+        return (card,) if gpu and card and gpu_of(row) == gpu else (card_of(row),)
+
+    def descriptions() -> Sequence[Option]:
+        return options(_rows(visit).values("description"))
+
+    return [
+        Filter(
+            "node",
+            texts("claiming.node"),
+            values=lambda row: (row.node,),
+            options=lambda: options(map(str, caches.pci.store.values(NODE))),
+            groups=True,
+        ),
+        Filter(
+            "type",
+            texts("pci.type"),
+            values=lambda row: (type_of(_status(row, "class_id")),),
+            options=lambda: [Option(one, texts(f"pci.type_{one}")) for one in TYPES],
+            groups=True,
+        ),
+        Filter(
+            "description",
+            texts("claiming.description"),
+            values=lambda row: (row.description,),
+            options=descriptions,
+            groups=True,
+        ),
+        Filter(
+            "state",
+            texts("claiming.state"),
+            values=lambda row: (state(row),),
+            options=lambda: [Option(one, texts(f"claiming.state_{one}")) for one in STATES],
+            groups=True,
+        ),
+        Filter(
+            "claim",
+            texts("claiming.claim"),
+            values=lambda row: ("no" if row.claim is None else "yes",),
+            options=lambda: [Option(one, texts(f"claiming.claim_{one}")) for one in ("yes", "no")],
+        ),
+        Filter(
+            "gpu",
+            texts("pci.of_gpu"),
+            values=of_gpu,
+            options=lambda: options(one.metadata.name for one in caches.gpus.store),
+        ),
+        Filter(
+            "card",
+            texts("pci.of_card"),
+            values=of_card,
+            options=lambda: options(one.metadata.name for one in caches.networks.store),
+        ),
+        Filter(
+            "functions",
+            texts("pci.functions"),
+            values=lambda _row: ("all",),
+            options=lambda: [Option("all", texts("pci.functions_shown"))],
+            unset=texts("pci.functions_hidden"),
+        ),
+    ]
+
+
+def table_of(visit: Visit, gpu: str = "", card: str = "") -> Table[Row]:
+    return Table(
+        columns=_columns(visit),
+        key=lambda row: row.name,
+        text=_text,
+        order=lambda row: (by_name(row.node), address_of(row)),
+        filters=_filters(visit, gpu, card),
+    )
+
+
+def _rows(visit: Visit) -> Rows[Row]:
+    """Kept, because a cluster can have a hundred thousand; with functions of GPUs if need be."""
+    whole = bool(visit.place.get("gpu") or visit.place.get("functions"))
+    devices, claims = visit.caches.pci.store, visit.caches.claims.store
+
+    def build(name: str) -> Row | None:
+        device, claim = devices.get(name), claims.get(name)
+        if device is None and claim is None:
+            return None
+        row = Row(name, device, claim)
+        return row if whole or not _is_function_of_gpu(row) else None
+
+    def touched(change: Change) -> tuple[str, ...]:
+        return (change.key.name,) if change.kind in KINDS_READ else ()
+
+    def make() -> Rows[Row]:
+        names = {one.metadata.name: None for store in (devices, claims) for one in store}
+        indexed = ["node", "description", "gpu", "card"]
+        return table_of(visit).rows(keys=names, build=build, touched=touched, indexed=indexed)
+
+    return visit.site.rows("pci functions" if whole else "pci", make)
+
+
+def _is_function_of_gpu(row: Row) -> bool:
+    """Of a claim whose device has gone, by the VGPUDevice that it was made for."""
+    if isinstance(row.device, PCIDevice):
+        return bool(row.device.status.physical_function and gpu_of(row))
+    return bool(row.vgpu)
+
+
+def _context(visit: Visit) -> Context:
+    place = visit.place
+    gpu, card = place.get("gpu"), place.get("card")
+    rows = _rows(visit)
+    table = table_of(visit, gpu, card)
+    chosen = (
+        [*rows.with_value("gpu", gpu), *rows.with_value("card", card)] if gpu and card else None
+    )
+    view = table.view(rows if chosen is None else [entry.item for entry in chosen], place)
+    return {
+        "table": view,
+        "state": state,
+        "signs": SIGNS,
+        "why": why,
+        "address": address_of,
+        "holder": lambda row: holders.of_allocation(visit, row.allocation),
+        "may_claim": visit.may(CREATE),
+        "may_release": visit.may(DELETE),
+        "concerns": concerns_rows(view, rows),
+    }
+
+
+async def _prepare(visit: Visit) -> None:
+    def shown() -> Iterator[Allocation | None]:
+        for row in _context(visit)["table"].rows:
+            yield row.allocation
+
+    await holders.load_allocations(visit, shown())
+
+
+PAGES = (
+    Page(
+        "/pci",
+        "pci.html",
+        _context,
+        kinds=KINDS_READ,
+        title="nav.pci",
+        needs=(LIST, LIST_CLAIMS),
+        asks=(CREATE, DELETE),
+        prepare=_prepare,
+    ),
+)
+ACTIONS: tuple[Action, ...] = ()
