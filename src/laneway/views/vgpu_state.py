@@ -43,7 +43,8 @@ def state_of(
     stale: str = "",
 ) -> State:
     """The state of a function. `layouts`: what they say about its GPU, `gpu`; `stale`: why the
-    objects of its node may be out of date."""
+    objects of its node may be out of date.
+    """
     if stale:
         return State("away", f"{stale[0].upper()}{stale[1:]}.")
     status = vgpu.status

@@ -17,9 +17,9 @@ SOURCES = [*TEMPLATES, *sorted(WEB.rglob("*.py"))]
 FORBIDDEN = re.compile(
     r"""\sstyle\s*=|\son[a-z]+\s*=\s*["']|hx-on|\bjs:|javascript:|<style|<script(?![^>]*\ssrc=)"""
 )
-_LITERAL = r"""\b(?:t|tn|tm|texts|say|markup|count)\(\s*f?["']([a-z_]+\.[a-z_.]*)"""
+_LITERAL = r"""\b(?:t|tn|tm|texts|say|markup|count)\(\s*f?["']([a-z_]+\.[A-Za-z_.]*)"""
 _TEXT_ID = re.compile(_LITERAL + r"""([^"']*)["'](\s*~)?""")
-_QUOTED = re.compile(r"""["']([a-z_]+\.[a-z_.]+)["'{]""")
+_QUOTED = re.compile(r"""["']([a-z_]+\.[A-Za-z_.]+)["'{]""")
 
 
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)

@@ -29,12 +29,12 @@ from laneway.admission.rules.owning import owned_by_layout
 from laneway.admission.world import PARENT, World
 from laneway.api import SRIOVGPUDevice, VGPUDevice, find_condition
 from laneway.controllers.devices.outcome import IN_PROGRESS
+from laneway.controllers.devices.vgpu_room import of_gpu, why_not
 from laneway.core.gpu.modes import Mode
 from laneway.core.phrases import counted, few, several, short_name, shown
 from laneway.core.reasons.former import renamed
 from laneway.core.refusals import GpuNotReady, ProfileMissingInWrite, ProfileNotOffered, reason_of
 from laneway.core.vgpu.profiles import framebuffer_mib
-from laneway.views.vgpu_room import of_gpu, why_not
 
 KIND = "vgpudevice"
 _COMING = (IN_PROGRESS, reason_of(GpuNotReady))

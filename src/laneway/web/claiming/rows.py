@@ -1,7 +1,7 @@
 """A device that can be claimed, with its claim, and how it is.
 
 A claim can outlive its device: of a USB device that is unplugged, or a card that is taken out. Such
-a claim is shown where its device was, because somebody has to remove it.
+a claim is shown where its device was, because a user has to remove it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Row(NamedTuple):
 
     @property
     def claimed_by(self) -> str:
-        """Whose the claim is; empty where there is none, or it names nobody."""
+        """Whose the claim is; empty where there is none, or it names no user."""
         return self.claim.spec.user_name if self.claim is not None else ""
 
     @property

@@ -50,7 +50,9 @@ def test_kept_rows_show_what_new_rows_would(changes: list[tuple[int, int | None,
         found, fresh = TABLE.view(kept, place), TABLE.view(list(now.values()), place)
         assert [row.name for row in found.rows] == [row.name for row in fresh.rows], query
         assert (found.matching, found.total) == (fresh.matching, fresh.total)
-        assert [(g.title, g.size) for g in found.groups] == [(g.title, g.size) for g in fresh.groups]
+        assert [(g.title, g.size) for g in found.groups] == [
+            (g.title, g.size) for g in fresh.groups
+        ]
 
 
 def test_what_a_change_moved_is_told_once() -> None:

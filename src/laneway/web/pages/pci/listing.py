@@ -1,7 +1,7 @@
 """All PCI devices.
 
 A GPU with vGPUs has dozens of virtual functions that are of use as vGPUs only, and are on their own
-page. They are left out here until somebody asks for them.
+page. They are left out here until a user asks for them.
 """
 
 from __future__ import annotations

@@ -162,7 +162,8 @@ def _context(visit: Visit) -> Context:
     chosen = place.get("profile")
     tried: list[Tried] = visit.data.get(_TRIED, [])
     source = Source(visit.caches)
-    rows = [one.row for one in tried] or [source.build(vgpu.metadata.name) for vgpu in vgpus]
+    built = (source.build(vgpu.metadata.name) for vgpu in vgpus)
+    rows = [one.row for one in tried] or [row for row in built if row is not None]
     sent = set(visit.form.get("row", ())) if visit.form else None
     ready = [one for one in tried if one.outcome == "ready"]
     return {

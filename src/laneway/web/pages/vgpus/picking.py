@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from laneway.api import VGPUDevice
+from laneway.controllers.devices.vgpu_room import why_not
 from laneway.core.phrases import short_name
 from laneway.views.gpus import Gpu
-from laneway.views.vgpu_room import why_not
 from laneway.web.pages.gpus.profiles import Kinds, Size, kinds_of
 from laneway.web.pages.gpus.states import is_mig
 

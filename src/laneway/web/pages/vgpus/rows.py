@@ -18,7 +18,7 @@ from laneway.core.phrases import short_name
 from laneway.views.gpus import node_of, staleness
 from laneway.views.vgpu_state import State, owner_layout, state_of
 from laneway.web.caches import NODE, PARENT, Caches, Change
-from laneway.web.pages.gpus.listing import board_of
+from laneway.web.pages.gpus.rows import board_of
 
 STATES = ("failed", "away", "progress", "enabled", "disabled", "exhausted")
 """The worst first."""
