@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from laneway.kube.resource import Key
 from laneway.web.caches import Change
 from laneway.web.place import parse
+from laneway.web.tables.rows import Rows
 from support.sample_table import NODES, ROWS, TABLE, Row
 
 QUERIES = (
@@ -30,7 +31,7 @@ CHANGES = st.lists(
 @given(CHANGES)
 def test_kept_rows_show_what_new_rows_would(changes: list[tuple[int, int | None, int]]) -> None:
     now = {row.name: row for row in ROWS}
-    kept = TABLE.rows(
+    kept: Rows[Row] = TABLE.rows(
         keys=list(now),
         build=now.get,
         touched=lambda change: (change.key.name,),
