@@ -81,7 +81,7 @@ class Capacity(NamedTuple):
 
 def _capacity(visit: Visit, rows: stocks.Stocks) -> Capacity:
     view = stocks.table(visit, rows).view(rows.sought(visit.place), visit.place)
-    matching = filter(view.matches, rows.sought(visit.place)) if view.group else ()
+    matching = (one.item for one in view.found) if view.group else ()
     sums = [stocks.whole(rows.sums, visit.texts("overview.all")), *rows.sums[:SUMS]]
     return Capacity(
         table=view,
