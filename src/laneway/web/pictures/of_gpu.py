@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
-from laneway.api import Allocation, VGPUDevice, find_condition
+from laneway.api import VGPUDevice, find_condition
 from laneway.controllers.devices.holder import holder
 from laneway.core.gpu.modes import Mode
 from laneway.core.mig.positions import EIGHTHS, Position, free_positions, positions
@@ -21,11 +21,18 @@ from laneway.web.pictures.drawing import Function, GpuDrawing, Named, Part, Stat
 _MIG = (Mode.MIG, Mode.MIG_BACKED)
 
 
+def _holder(one: VGPUDevice) -> Named | None:
+    has = one.status.allocation
+    return Named(holder(has)) if has is not None else None
+
+
 class Links(msgspec.Struct, frozen=True):
-    """The pages that names in a picture lead to; an empty address is no link."""
+    """The pages that names in a picture lead to."""
 
     vgpu: Callable[[VGPUDevice], str] = lambda _: ""
-    holder: Callable[[Allocation], str] = lambda _: ""
+    """Empty: no page."""
+    holder: Callable[[VGPUDevice], Named | None] = _holder
+    """What has a vGPU, or what it is kept for, as far as the reader may know it."""
 
 
 def drawing_of(gpu: Gpu, links: Links = Links()) -> GpuDrawing | None:  # noqa: B008 - frozen
@@ -65,20 +72,20 @@ def places_of(gpu: Gpu) -> tuple[Position, ...]:
 
 def vgpu_of(one: VGPUDevice, links: Links) -> Vgpu:
     """The vGPU of a virtual function, which may have none."""
-    status, has = one.status, one.status.allocation
-    state, why = _state(one)
+    status, has = one.status, links.holder(one)
+    state, why = _state(one, is_held=has is not None)
     profile = status.configure_vgpu_type_name if status.vgpu_status else one.spec.vgpu_type_name
     return Vgpu(
         name=Named(one.spec.address, links.vgpu(one)),
         profile=short_name(profile),
         mib=framebuffer_mib(profile),
-        holder=Named(holder(has), links.holder(has)) if has is not None else None,
+        holder=has,
         state=state,
         why=why,
     )
 
 
-def _state(one: VGPUDevice) -> tuple[State, str]:
+def _state(one: VGPUDevice, *, is_held: bool) -> tuple[State, str]:
     """How it is, and what the agent says about it."""
     ready = find_condition(one.status.conditions, "Ready")
     answered = ready is not None and ready.observed_generation >= one.metadata.generation
@@ -90,7 +97,7 @@ def _state(one: VGPUDevice) -> tuple[State, str]:
         return State.WRONG, why
     if answered and ready is not None and ready.status == "False":
         return State.BROKEN, why
-    return (State.IDLE if one.status.allocation is None else State.HELD), ""
+    return (State.HELD if is_held else State.IDLE), ""
 
 
 def _function(one: Vgpu, number_of: Mapping[str, int]) -> Function:

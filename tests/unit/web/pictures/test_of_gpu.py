@@ -21,14 +21,23 @@ from laneway.api import (
     VGPUDeviceStatus,
 )
 from laneway.views.gpus import Gpu
-from laneway.web.pictures.drawing import GpuDrawing, State
+from laneway.web.pictures.drawing import GpuDrawing, Named, State
 from laneway.web.pictures.of_gpu import Links, drawing_of, places_of
 
 GIB = 1024
 Q4 = "NVIDIA A2-4Q"
+
+
+def _vm(has: Allocation | None) -> Named | None:
+    if has is None:
+        return None
+    path = f"{has.namespace}/{has.virtual_machine}"
+    return Named(f"VM {path}", f"/vms/{path}")
+
+
 LINKS = Links(
     vgpu=lambda one: f"/vgpus/{one.metadata.name}",
-    holder=lambda one: f"/vms/{one.namespace}/{one.virtual_machine}",
+    holder=lambda one: _vm(one.status.allocation),
 )
 
 

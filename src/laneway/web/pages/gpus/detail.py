@@ -25,6 +25,7 @@ from laneway.web.pages.gpus.listing import LIST
 from laneway.web.pages.gpus.states import KINDS, entries, is_refused, is_settled, state_of
 from laneway.web.pictures.drawing import State
 from laneway.web.pictures.gpu import gpu_picture
+from laneway.web.pictures.of_gpu import vgpu_of
 from laneway.web.place import link
 from laneway.web.visit import Visit
 
@@ -90,13 +91,14 @@ def _context(visit: Visit) -> Context:
 
 
 def _row(visit: Visit, vgpu: VGPUDevice) -> Vgpu:
-    holder = holders.of_vgpu(visit, vgpu)
-    found, why = drawing.state_of(vgpu, is_held=holder is not None)
+    shown = vgpu_of(vgpu, drawing.links(visit))
+    found, why = shown.state, shown.why
     kind = "danger" if found.is_broken else "success" if vgpu.status.vgpu_status else "off"
     if found is State.MISSING and not why:
         kind = "working"
     words = visit.texts(f"pictures.state_{found.value}")
-    return Vgpu(vgpu, link("vgpus", vgpu.metadata.name), profile(vgpu), kind, words, why, holder)
+    url, holder = link("vgpus", vgpu.metadata.name), holders.of_vgpu(visit, vgpu)
+    return Vgpu(vgpu, url, profile(vgpu), kind, words, why, holder)
 
 
 def _layouts(visit: Visit, gpu: Gpu) -> Sequence[Layout]:

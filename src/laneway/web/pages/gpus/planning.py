@@ -153,7 +153,7 @@ def _context(visit: Visit) -> Context:
         "against": _refusals(visit, gpu, found, asked),
         "steps": _steps(found, asked),
         "fits": _fits(found, asked),
-        "picture": _picture(visit, gpu, now, found),
+        "picture": _picture(visit, gpu, plan, now, found),
         "summary": counts(plan.counts.vgpus),
         "blocked": _blocked(visit, gpu, plan, found, asked),
         "concerns": detail.concerns(gpu),
@@ -194,12 +194,14 @@ def _size_lock(gpu: Gpu) -> str:
     return gib(sizes.pop()) if len(sizes) == 1 and all(sizes) else ""
 
 
-def _picture(visit: Visit, gpu: Gpu, now: GpuDrawing | None, found: Planned | None) -> str:
+def _picture(
+    visit: Visit, gpu: Gpu, plan: Plan, now: GpuDrawing | None, found: Planned | None
+) -> str:
     """The memory as it is and as it would be; empty where either is not known."""
-    if now is None or found is None or found.occupancy is None:
+    if now is None or found is None:
         return ""
-    after = drawing.after(visit, gpu, found)
-    return gpu_change(now, after, ids="plan", say=visit.texts) if after else ""
+    then = drawing.after(visit, gpu, plan.counts.vgpus, plan.mode, found)
+    return gpu_change(now, then, ids="plan", say=visit.texts) if then else ""
 
 
 # ----------------------------------------------------------------------------------------- apply
