@@ -146,16 +146,17 @@ def _inside(
     left, full = Counter(wanted), Counter[int]()
     for vgpu in gpu.vgpus:
         name, instance = vgpu.status.configure_vgpu_type_name, vgpu.status.gpu_instance
-        if instance in kept and left[name] > 0:
+        start = None if instance is None else kept.get(instance)
+        if start is not None and left[name] > 0:
             left[name] -= 1
-            full[kept[instance]] += 1
-            yield Inside(name, kept[instance], vgpu.spec.address)
+            full[start] += 1
+            yield Inside(name, start, vgpu.spec.address)
     offered = expected_profiles(gpu.pci.status.device_id if gpu.pci is not None else "")
     for name in (+left).elements():
         if (serves := serving(name, offered)) is None:
             continue
         most = per_instance(*serves)
         fitting = (at for called, at in homes if called == serves[1].name and full[at] < most)
-        if (start := next(fitting, None)) is not None:
-            full[start] += 1
-            yield Inside(name, start)
+        if (home := next(fitting, None)) is not None:
+            full[home] += 1
+            yield Inside(name, home)
