@@ -8,6 +8,7 @@ from laneway.views.vms import Vm, is_exact
 from laneway.web.page import Action, Again, Context, Done, Page
 from laneway.web.pages.vms import detail, form, seen
 from laneway.web.pages.vms.fields import Typed, sent, typed
+from laneway.web.pages.vms.fit import fit
 from laneway.web.pages.vms.resources import requested, world_of
 from laneway.web.visit import Visit
 
@@ -24,6 +25,7 @@ def _context(visit: Visit) -> Context:
     attach, detach = _attached(visit, vm, fields), frozenset(fields.all("detach"))
     had = vm.spec.domain.devices
     refusal = changes.detach_refusal(vm.running, [one.name for one in had.all])
+    found = fit(visit, vm.consumer, vm.spec, changes.after(had, attach, detach), had)
     title = visit.texts("vms.devices_title", name=f"{vm.namespace}/{vm.name}")
     return {
         **form.choosing(visit, fields, has=[one.name for one in had.all]),
@@ -39,10 +41,8 @@ def _context(visit: Visit) -> Context:
         "not_detachable": refusal.words if refusal is not None else "",
         "detach": detach,
         "changes": bool(attach.all or detach),
-        "verdict": form.verdict(
-            visit, vm.consumer, vm.spec, changes.after(had, attach, detach), had
-        ),
-        "problems": {**form.wrong_numbers(visit, fields), **visit.problems},
+        "verdict": form.verdict(visit, fields, found),
+        "problems": {**form.wrong(visit, fields), **visit.problems},
     }
 
 
@@ -54,7 +54,7 @@ async def _act(visit: Visit) -> Done | Again:
         return Again({})
     if vm.vm is None:
         return Again({"": [visit.texts("vms.no_vm_object")]})
-    if wrong := form.wrong_numbers(visit, fields):
+    if wrong := form.wrong(visit, fields):
         return Again(wrong)
     attach, detach = _attached(visit, vm, fields), fields.all("detach")
     if not attach.all and not detach:

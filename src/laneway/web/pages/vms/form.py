@@ -7,16 +7,14 @@ from typing import Any, NamedTuple
 
 from laneway.changes.answered import denial
 from laneway.changes.errors import ChangeError, RefusedError
-from laneway.core.ledger.facts import Consumer
 from laneway.kube.errors import AlreadyExistsError, ApiError, ForbiddenError, KubeError
-from laneway.kube.kubevirt import Devices, InstanceSpec
 from laneway.views.fitting import Cause
 from laneway.views.order import natural
 from laneway.web import holders
 from laneway.web.page import Context
 from laneway.web.pages.vms import resources, seen
 from laneway.web.pages.vms.fields import COUNT, MOST, Typed
-from laneway.web.pages.vms.fit import Fit, fit
+from laneway.web.pages.vms.fit import Fit
 from laneway.web.pages.vms.resources import kind_of, world_of
 from laneway.web.visit import Visit
 
@@ -54,20 +52,14 @@ class Verdict(NamedTuple):
     warnings: Sequence[str]
 
 
-def verdict(
-    visit: Visit,
-    consumer: Consumer,
-    spec: InstanceSpec,
-    devices: Devices,
-    old: Devices = Devices(),  # noqa: B008 - frozen
-) -> Verdict | None:
+def verdict(visit: Visit, typed: Typed, found: Fit | None) -> Verdict | None:
     """The answer, in words that name nothing that the user may not see."""
-    found = fit(visit, consumer, spec, devices, old)
     if found is None:
         return None
+    unread = [text for texts in wrong(visit, typed).values() for text in texts]
     return Verdict(
         fit=found,
-        against=[seen.words(visit, one.words) for one in found.against],
+        against=[*unread, *(seen.words(visit, one.words) for one in found.against)],
         short=[seen.words(visit, one.words) for one in found.short],
         warnings=[seen.words(visit, one) for one in found.warnings],
     )
@@ -186,6 +178,11 @@ REFUSED = (ChangeError, KubeError)
 """What a change of a VM may be refused by."""
 
 
-def wrong_numbers(visit: Visit, typed: Typed) -> dict[str, list[str]]:
-    """Problems of the fields that hold no number of devices."""
-    return {name: [visit.texts("vms.no_count", most=MOST)] for name in typed.wrong}
+def wrong(visit: Visit, typed: Typed) -> dict[str, list[str]]:
+    """Problems of fields that hold no number of devices, and of devices that are there no more."""
+    world = world_of(visit)
+    found = {name: [visit.texts("vms.no_count", most=MOST)] for name in typed.wrong}
+    gone = [name for name in typed.all("device") if not resources.resource_of(name, world)]
+    if gone:
+        found["devices"] = [visit.texts("vms.device_gone", name=name) for name in gone]
+    return found

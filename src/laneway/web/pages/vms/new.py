@@ -19,6 +19,7 @@ from laneway.views.vms import bytes_of
 from laneway.web.page import Action, Again, Context, Done, Page
 from laneway.web.pages.vms import form, seen
 from laneway.web.pages.vms.fields import Typed, sent, typed
+from laneway.web.pages.vms.fit import fit
 from laneway.web.pages.vms.listing import CREATE
 from laneway.web.pages.vms.resources import requested, world_of
 from laneway.web.place import link
@@ -158,8 +159,10 @@ def _context(visit: Visit) -> Context:
         "claims": claims,
         "reason": texts("vms.may_not_create") if is_refused else "",
         "homes": form.options(one.metadata.name for one in visit.caches.nodes.store),
-        "verdict": form.verdict(visit, consumer, _spec(given), _devices(visit, fields)),
-        "problems": {**form.wrong_numbers(visit, fields), **visit.problems},
+        "verdict": form.verdict(
+            visit, fields, fit(visit, consumer, _spec(given), _devices(visit, fields))
+        ),
+        "problems": {**form.wrong(visit, fields), **visit.problems},
     }
 
 
@@ -182,7 +185,7 @@ async def _act(visit: Visit) -> Done | Again:
     given = values(visit, fields)
     if visit.sent("check"):
         return Again({})
-    if wrong := {**form.wrong_numbers(visit, fields), **_problems(visit, given)}:
+    if wrong := {**form.wrong(visit, fields), **_problems(visit, given)}:
         return Again(wrong)
     is_image = given.source == "image"
     vm = NewVm(

@@ -165,6 +165,12 @@ def url_of(name: str, world: World) -> str:
     return link("usb" if found.is_usb else "pci", name)
 
 
+def resource_of(name: str, world: World) -> str:
+    """By what a VM requests a device; empty where there is no such device."""
+    found = find(world, name)
+    return found.resources[0] if found is not None and found.resources else ""
+
+
 def requested(
     counts: Iterable[tuple[str, int]], names: Iterable[str], taken: Iterable[str], world: World
 ) -> Devices:
@@ -179,10 +185,11 @@ def requested(
             name = _free_name(resource, used)
             used.add(name)
             entries.append(DeviceRequest(name=name, device_name=resource))
-    for name in names:
-        found = find(world, name)
-        resource = found.resources[0] if found is not None and found.resources else ""
-        entries.append(DeviceRequest(name=name, device_name=resource))
+    entries += [
+        DeviceRequest(name=name, device_name=resource)
+        for name in names
+        if (resource := resource_of(name, world))
+    ]
     gpus = [one for one in entries if _is_mediated(one, world)]
     return Devices(host_devices=[one for one in entries if one not in gpus], gpus=gpus)
 
