@@ -10,8 +10,8 @@ _DENIED = "denied the request:"
 """As API servers introduce what an admission webhook says."""
 
 
-def denial(error: ForbiddenError) -> str:
-    """What an admission webhook says; empty where the user's rights are the reason."""
+def denial(error: ApiError) -> str:
+    """What an admission webhook says; empty where another thing is the reason."""
     _, denied, words = error.message.partition(_DENIED)
     return words.strip() if denied else ""
 

@@ -42,8 +42,9 @@ def state_of(
     layouts: Iterable[tuple[VGPULayout, LayoutGpu]] = (),
     stale: str = "",
 ) -> State:
-    """The state of a function. `layouts`: what they say about its GPU, `gpu`; `stale`: why the
-    objects of its node may be out of date.
+    """The state of a function of a GPU.
+
+    `layouts`: what they say about the GPU. `stale`: why its objects may be out of date.
     """
     if stale:
         return State("away", f"{stale[0].upper()}{stale[1:]}.")

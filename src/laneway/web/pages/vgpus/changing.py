@@ -16,7 +16,7 @@ from laneway.changes import vgpu_devices as changes
 from laneway.changes.answered import denial, may_have_happened
 from laneway.changes.vgpu_devices import Desired
 from laneway.core.phrases import short_name
-from laneway.kube.errors import ForbiddenError, KubeError
+from laneway.kube.errors import ApiError, KubeError
 from laneway.views.gpus import Gpu, node_of
 from laneway.views.vgpu_state import owner_layout
 from laneway.web import holders
@@ -131,11 +131,15 @@ async def _judged(visit: Visit, vgpu: VGPUDevice, desired: Desired) -> tuple[Jud
         return "unchanged", ""
     try:
         await changes.write(visit.client, vgpu.metadata.name, desired, dry_run=True)
-    except ForbiddenError as error:
-        return "refused", denial(error) or words_of(error)
     except KubeError as error:
-        return ("unknown" if may_have_happened(error) else "refused"), words_of(error)
+        return failure(error)
     return "ready", _effect(visit, vgpu, desired)
+
+
+def failure(error: KubeError) -> tuple[Literal["refused", "unknown"], str]:
+    """What an error means for a write, in the words of the webhook where it is one's."""
+    words = denial(error) if isinstance(error, ApiError) else ""
+    return ("unknown" if may_have_happened(error) else "refused"), words or words_of(error)
 
 
 def _effect(visit: Visit, vgpu: VGPUDevice, desired: Desired) -> str:
@@ -183,7 +187,7 @@ def _context(visit: Visit) -> Context:
         "owner": lambda row: owner_layout(row.vgpu.status.owner),
         "blocked": _blocked(visit, rows, is_disable=is_disable, chosen=chosen, tried=tried),
         "place_rows": [(key, value) for key, value in place.query if key in ("row", PARENT)],
-        "back": link("vgpus", rows[0].name) if len(rows) == 1 and rows[0] else "/vgpus",
+        "back": link("vgpus", rows[0].name) if len(rows) == 1 else "/vgpus",
     }
 
 
@@ -221,10 +225,10 @@ async def _apply(visit: Visit) -> Done | Again | Report:
             return Again({"": [item.words]})
         return Done(item.url, item.words)
     key = "vgpus.disable_title" if not desired.profile else "vgpus.enable_title"
-    return Report(visit.texts(key), items, _next(visit, vgpus))
+    return Report(visit.texts(key), items, _next(vgpus))
 
 
-def _next(visit: Visit, vgpus: Sequence[VGPUDevice]) -> str:
+def _next(vgpus: Sequence[VGPUDevice]) -> str:
     """The table with the functions of the same GPU or node, where they have one in common."""
     parents = {gpu_name(one.spec.node_name, one.spec.parent_gpu_device_address) for one in vgpus}
     if len(parents) == 1:
@@ -243,10 +247,8 @@ async def _outcome(visit: Visit, vgpu: VGPUDevice, desired: Desired) -> tuple[Ou
         return "unchanged", visit.texts("vgpus.as_desired")
     try:
         await changes.write(visit.client, vgpu.metadata.name, desired)
-    except ForbiddenError as error:
-        return "refused", denial(error) or words_of(error)
     except KubeError as error:
-        return ("unknown" if may_have_happened(error) else "refused"), words_of(error)
+        return failure(error)
     key = "vgpus.stored_enabled" if desired.profile else "vgpus.stored_disabled"
     profile = short_name(desired.profile)
     return "done", visit.texts(key, profile=profile, node=vgpu.spec.node_name)

@@ -10,6 +10,7 @@ from laneway.core.use import Use, VmState
 from laneway.views.explain.gpu import with_answer
 from laneway.views.gpus import Gpu
 from laneway.views.page import Page as Explained
+from laneway.views.profiles import alternatives
 from laneway.web import holders
 from laneway.web.caches import Change
 from laneway.web.page import Context, NotFound, Page
@@ -51,7 +52,7 @@ def _context(visit: Visit) -> Context:
         "holder": holder,
         "steps": _steps(row, gpu),
         "sections": [one for one in sections if one.shown],
-        "possible": [pick for pick in picker.picks.values() if not pick.why],
+        "possible": _possible(vgpu, gpu),
         "closed": picker.closed,
         "enable": texts("vgpus.change_profile" if is_there else "vgpus.enable_one"),
         "why_not_enable": _why_not(visit, row, holder),
@@ -68,6 +69,12 @@ def _steps(row: Row, gpu: Gpu | None) -> Sequence[tuple[str, Sequence[str]]]:
     if gpu is None or row.state.kind != "progress":
         return []
     return [(layout.metadata.name, entry.steps) for layout, entry in entries(gpu) if entry.steps]
+
+
+def _possible(vgpu: VGPUDevice, gpu: Gpu | None) -> list[str]:
+    """The profiles that the function can have, with how many of each still fit on the GPU."""
+    fits = gpu.device.status.fits if gpu is not None else {}
+    return alternatives({name: fits.get(name, 1) for name in vgpu.status.available_types})
 
 
 def _why_not(visit: Visit, row: Row, holder: holders.Holder | None) -> str:

@@ -46,7 +46,7 @@ def _table(visit: Visit) -> Table[Row]:
 
     @cache
     def parents() -> Sequence[Option]:
-        names = sorted(_rows(visit).values(PARENT), key=ordered)
+        names = sorted(_rows(visit).values(PARENT), key=gpu_order)
         return [Option(name, _gpu_title(visit, name)) for name in names if name]
 
     @cache
@@ -57,17 +57,27 @@ def _table(visit: Visit) -> Table[Row]:
     def states() -> Sequence[Option]:
         return [Option(one, texts(f"vgpus.state_{one}")) for one in STATES]
 
-    def chosen(
-        name: str, value: Callable[[Row], str], options: Callable[[], Sequence[Option]]
-    ) -> Filter[Row]:
-        return Filter(name, texts(f"vgpus.{name}"), lambda row: (value(row),), options, groups=True)
+    def gpu_order(name: str) -> tuple[object, ...]:
+        found = visit.caches.gpus.store.get(name)
+        return (ordered(node_of(found)), found.spec.address) if found else (ordered(name), "")
 
+    def chosen(
+        name: str,
+        value: Callable[[Row], str],
+        options: Callable[[], Sequence[Option]],
+        order: Callable[[str], object] = ordered,
+    ) -> Filter[Row]:
+        title = texts("vgpus.gpu" if name == PARENT else f"vgpus.{name}")
+        return Filter(name, title, lambda row: (value(row),), options, groups=True, order=order)
+
+    by_gpu = visit.place.get("group") == PARENT
+    gpu = Column[Row]("gpu", texts("vgpus.gpu"), order=_place)
     return Table(
         columns=[
             Column("state", texts("vgpus.state"), order=lambda row: STATES.index(row.state.kind)),
             Column("name", texts("vgpus.function"), order=_place),
             Column("profile", texts("vgpus.profile"), order=lambda row: ordered(row.profile)),
-            Column("gpu", texts("vgpus.parentSriov"), order=_place),
+            *(() if by_gpu else (gpu,)),
             Column("holder", texts("vgpus.holder")),
             Column("layout", texts("vgpus.layout"), order=lambda row: ordered(row.layout)),
         ],
@@ -75,9 +85,9 @@ def _table(visit: Visit) -> Table[Row]:
         text=_text,
         order=_place,
         filters=[
-            chosen(PARENT, lambda row: row.gpu, parents),
+            chosen(PARENT, lambda row: row.gpu, parents, gpu_order),
             chosen("node", lambda row: row.node, nodes),
-            chosen("state", lambda row: row.state.kind, states),
+            chosen("state", lambda row: row.state.kind, states, STATES.index),
             chosen("profile", lambda row: row.profile, profiles),
         ],
     )
@@ -101,16 +111,20 @@ def _rows(visit: Visit) -> Rows[Row]:
     return visit.site.rows("vgpus", made)
 
 
-def subtotals(view: View[Row]) -> Mapping[str, Sequence[tuple[str, int]]]:
+def subtotals(view: View[Row], rows: Rows[Row]) -> Mapping[str, Sequence[tuple[str, int]]]:
     """How many rows there are of each state, on all pages, by the value of each group."""
     grouping = next((one for one in view.groupings if one.id == view.group), None)
     if grouping is None or grouping.id == "state":
         return {}
     shown: dict[str, Counter[str]] = {group.value: Counter() for group in view.groups}
-    for entry in view.found:
-        [value] = grouping.values(entry.item)
-        if value in shown:
-            shown[value][entry.item.state.kind] += 1
+    if view.chips:
+        for entry in view.found:
+            [value] = grouping.values(entry.item)
+            if value in shown:
+                shown[value][entry.item.state.kind] += 1
+    else:
+        for value, count in shown.items():
+            count.update(entry.item.state.kind for entry in rows.with_value(grouping.id, value))
     return {
         value: [(state, count[state]) for state in STATES if count[state]]
         for value, count in shown.items()
@@ -123,7 +137,7 @@ def _context(visit: Visit) -> Context:
     return {
         "table": view,
         "kinds": KINDS,
-        "subtotals": subtotals(view),
+        "subtotals": subtotals(view, rows),
         "holder": lambda row: holders.of_vgpu(visit, row.vgpu),
         "may_patch": visit.may(PATCH),
         "concerns": concerns_rows(view, rows),
