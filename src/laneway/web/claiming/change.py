@@ -88,14 +88,15 @@ async def _prepare(visit: Visit, family: Family) -> None:
 
 def _context(visit: Visit, family: Family) -> Context:
     rows, texts = _chosen(visit, family, visit.place.all("row")), visit.texts
-    tried, release = visit.data["tried"], _is_release(visit)
-    lines = [_line(visit, row, tried[row.name]) for row in rows]
+    tried, release = visit.data.get("tried", {}), _is_release(visit)
+    lines = [_line(visit, row, tried[row.name]) for row in rows if row.name in tried]
+    # The stream of changes asks without `tried`, for a page that has no such part.
     possible = [line for line in lines if line.outcome == "done"]
     along = {} if release else _along(visit, family, rows)
     back = _back(visit, family)
-    do = "release" if release else "claim"
+    do, names = "release" if release else "claim", ", ".join(row.name for row in rows[:1])
     return {
-        "title": texts.count(f"claiming.{do}_title", len(rows), name=rows[0].name),
+        "title": texts.count(f"claiming.{do}_title", len(rows), name=names),
         "family": family,
         "release": release,
         "lines": lines,

@@ -140,6 +140,20 @@ def why(row: Row) -> str:
     return (said.message or said.reason) if said is not None and said.status == "False" else ""
 
 
+def brief(row: Row) -> str:
+    """The same within a row of a list: in full where somebody has to act, else by its reason."""
+    is_, device = state(row), row.device
+    if is_ == "needed" and isinstance(device, PCIDevice) and device.status.critical:
+        first, *others = device.status.critical
+        return f"{first} (+{len(others)})" if others else first
+    if is_ in ("failed", "gone", "needed"):
+        return why(row)
+    of = row.claim or device
+    name = {"progress": "Ready", "blocked": "Claimable"}.get(is_, "")
+    said = find_condition(of.status.conditions, name) if of is not None and name else None
+    return said.reason if said is not None else ""
+
+
 def _unclaimed(row: Row) -> str:
     device = row.device
     if device is None:

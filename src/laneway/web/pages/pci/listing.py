@@ -14,7 +14,7 @@ from laneway.kube.resource import served
 from laneway.web import holders
 from laneway.web.access import question
 from laneway.web.caches import NODE, Change
-from laneway.web.claiming.rows import SIGNS, STATES, Row, by_name, options, state, why
+from laneway.web.claiming.rows import SIGNS, STATES, Row, brief, by_name, options, state
 from laneway.web.page import Action, Context, Page
 from laneway.web.tables.rows import Rows
 from laneway.web.tables.table import Column, Filter, Option, Table, concerns_rows
@@ -80,14 +80,12 @@ def _columns(visit: Visit) -> list[Column[Row]]:
         Column("state", texts("claiming.state"), order=lambda row: STATES.index(state(row))),
         Column("name", texts("claiming.device"), order=lambda row: by_name(row.name)),
         Column("node", texts("claiming.node"), order=lambda row: by_name(row.node)),
-        Column("ids", texts("pci.ids"), order=lambda row: _status(row, "vendor_id")),
         Column("driver", texts("pci.driver"), lambda row: _status(row, "kernel_driver_in_use")),
         Column("group", texts("pci.group"), order=_group, number=True),
         Column(
             "user", texts("claiming.claimed_by"), order=lambda row: (not row.claim, row.claimed_by)
         ),
         Column("resource", texts("claiming.resource"), order=lambda row: row.resource),
-        Column("holder", texts("claiming.holder"), order=lambda row: state(row) != "held"),
     ]
 
 
@@ -214,7 +212,7 @@ def _context(visit: Visit) -> Context:
         "table": view,
         "state": state,
         "signs": SIGNS,
-        "why": why,
+        "brief": brief,
         "address": address_of,
         "holder": lambda row: holders.of_allocation(visit, row.allocation),
         "may_claim": visit.may(CREATE),
