@@ -1,0 +1,149 @@
+"""All USB devices, and the claims of those that are not plugged in any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from laneway.api import Allocation, USBDevice, USBDeviceClaim
+from laneway.kube.resource import served
+from laneway.views.order import natural
+from laneway.web import holders
+from laneway.web.access import question
+from laneway.web.caches import NODE, Change
+from laneway.web.claiming.rows import SIGNS, STATES, Row, brief, by_name, options, state
+from laneway.web.page import Context, Page
+from laneway.web.pages.usb.family import FAMILY, identity_of, port_of
+from laneway.web.tables.rows import Rows
+from laneway.web.tables.table import Column, Filter, Option, Table, concerns_rows
+from laneway.web.visit import Visit
+
+LIST = question("list", served(USBDevice))
+LIST_CLAIMS = question("list", served(USBDeviceClaim))
+KINDS_READ = frozenset({"usb", "usb_claims"})
+
+
+def class_of(row: Row) -> str:
+    return row.device.status.class_type if isinstance(row.device, USBDevice) else ""
+
+
+def path_of(row: Row) -> str:
+    """The device node, which names bus and number."""
+    return row.device.status.device_path if isinstance(row.device, USBDevice) else ""
+
+
+def _text(row: Row) -> str:
+    parts = (row.name, row.node, row.description, *identity_of(row), port_of(row))
+    return " ".join((*parts, row.claimed_by, class_of(row)))
+
+
+def _table(visit: Visit) -> Table[Row]:
+    texts, caches = visit.texts, visit.caches
+    return Table(
+        columns=[
+            Column("state", texts("claiming.state"), lambda row: STATES.index(state(row))),
+            Column("name", texts("claiming.device"), lambda row: by_name(row.name)),
+            Column("node", texts("claiming.node"), lambda row: by_name(row.node)),
+            Column("port", texts("usb.port"), lambda row: natural(port_of(row))),
+            Column("serial", texts("usb.serial"), lambda row: identity_of(row).serial),
+            Column("class", texts("usb.class"), class_of),
+            Column(
+                "user",
+                texts("claiming.claimed_by"),
+                lambda row: (row.claim is None, row.claimed_by),
+            ),
+            Column("resource", texts("claiming.resource"), lambda row: row.resource),
+        ],
+        key=lambda row: row.name,
+        text=_text,
+        order=lambda row: (by_name(row.node), natural(port_of(row))),
+        filters=[
+            Filter(
+                "node",
+                texts("claiming.node"),
+                values=lambda row: (row.node,),
+                options=lambda: options(map(str, caches.usb.store.values(NODE))),
+                groups=True,
+            ),
+            Filter(
+                "description",
+                texts("claiming.description"),
+                values=lambda row: (row.description,),
+                options=lambda: options(_rows(visit).values("description")),
+                groups=True,
+            ),
+            Filter(
+                "state",
+                texts("claiming.state"),
+                values=lambda row: (state(row),),
+                options=lambda: [Option(one, texts(f"claiming.state_{one}")) for one in STATES],
+                groups=True,
+            ),
+            Filter(
+                "claim",
+                texts("claiming.claim"),
+                values=lambda row: ("no" if row.claim is None else "yes",),
+                options=lambda: [
+                    Option(one, texts(f"claiming.claim_{one}")) for one in ("yes", "no")
+                ],
+            ),
+        ],
+    )
+
+
+def _rows(visit: Visit) -> Rows[Row]:
+    devices, claims = visit.caches.usb.store, visit.caches.usb_claims.store
+
+    def build(name: str) -> Row | None:
+        device, claim = devices.get(name), claims.get(name)
+        return None if device is None and claim is None else Row(name, device, claim)
+
+    def touched(change: Change) -> tuple[str, ...]:
+        return (change.key.name,) if change.kind in KINDS_READ else ()
+
+    def make() -> Rows[Row]:
+        names = {one.metadata.name: None for store in (devices, claims) for one in store}
+        indexed = ["node", "description"]
+        return _table(visit).rows(keys=names, build=build, touched=touched, indexed=indexed)
+
+    return visit.site.rows("usb", make)
+
+
+def _context(visit: Visit) -> Context:
+    rows = _rows(visit)
+    view = _table(visit).view(rows, visit.place)
+    return {
+        "table": view,
+        "state": state,
+        "signs": SIGNS,
+        "brief": brief,
+        "identity": identity_of,
+        "port": port_of,
+        "path": path_of,
+        "class_of": class_of,
+        "holder": lambda row: holders.of_allocation(visit, row.allocation),
+        "may_claim": visit.may(FAMILY.create),
+        "may_release": visit.may(FAMILY.delete),
+        "concerns": concerns_rows(view, rows),
+    }
+
+
+async def _prepare(visit: Visit) -> None:
+    def shown() -> Iterator[Allocation | None]:
+        for row in _context(visit)["table"].rows:
+            yield row.allocation
+
+    await holders.load_allocations(visit, shown())
+
+
+PAGES = (
+    Page(
+        "/usb",
+        "usb.html",
+        _context,
+        kinds=KINDS_READ,
+        title="nav.usb",
+        needs=(LIST, LIST_CLAIMS),
+        asks=FAMILY.rights,
+        prepare=_prepare,
+    ),
+)

@@ -1,0 +1,80 @@
+"""A claim that goes over to another device, after the claimed one was plugged in elsewhere.
+
+The agent follows a device by itself where it is sure. Where several are alike, a user says which.
+The new claim is made first: were it refused, the old one would still be there.
+"""
+
+from __future__ import annotations
+
+from laneway.changes import batches
+from laneway.changes.batches import Result
+from laneway.web.claiming.family import refused
+from laneway.web.claiming.rows import Row
+from laneway.web.page import Action, Again, Context, Done, Item, NotFound, Page, Report
+from laneway.web.pages.usb.detail import named
+from laneway.web.pages.usb.family import FAMILY, identity_of, port_of, row_of, successors
+from laneway.web.pages.usb.listing import LIST, LIST_CLAIMS
+from laneway.web.place import link
+from laneway.web.visit import Visit
+
+
+def _context(visit: Visit) -> Context:
+    row = named(visit)
+    if row.claim is None:
+        raise NotFound(row.name)
+    found = successors(visit, row)
+    return {
+        "title": visit.texts("usb.move_title", name=row.name),
+        "row": row,
+        "found": found,
+        "chosen": visit.sent("to") or (found[0].name if len(found) == 1 else ""),
+        "port": port_of,
+        "identity": identity_of,
+        "reasons": {one.name: " ".join(refused(visit, one, release=False)) for one in found},
+        "against": refused(visit, row, release=True),
+        "problems": visit.problems,
+    }
+
+
+async def _act(visit: Visit) -> Done | Again | Report:
+    row, texts = named(visit), visit.texts
+    new = row_of(visit, visit.sent("to"))
+    if new is None or new.device is None:
+        return Again({"to": [texts("usb.choose")]})
+    old, target = FAMILY.target(row), FAMILY.target(new)
+    client = visit.client
+    tried = [
+        *(await batches.tried(batches.claim, client, [target])).values(),
+        *(await batches.tried(batches.release, client, [old])).values(),
+    ]
+    if words := [one.words for one in tried if one.outcome == "refused"]:
+        return Again({"": words})
+    results = list(await batches.made(batches.claim, client, [target]))
+    if results[0].outcome in ("done", "unchanged"):
+        results += await batches.made(batches.release, client, [old])
+    if all(one.outcome in ("done", "unchanged") for one in results) and len(results) > 1:
+        return Done(FAMILY.url(new), texts("usb.moved", old=row.name, new=new.name))
+    return _report(visit, [new, row], results)
+
+
+def _report(visit: Visit, rows: list[Row], results: list[Result]) -> Report:
+    texts = visit.texts
+    titles = [texts("usb.claim_of", name=rows[0].name), texts("usb.release_of", name=rows[1].name)]
+    outcomes = [*results, *([Result(FAMILY.target(rows[1]), "left")] if len(results) < 2 else [])]
+    items = [
+        Item(title, FAMILY.url(row), one.outcome, one.words)
+        for title, row, one in zip(titles, rows, outcomes, strict=True)
+    ]
+    return Report(texts("usb.move_report"), items, link("usb"))
+
+
+PAGES = (
+    Page(
+        "/usb/{name}/move",
+        "usb-move.html",
+        _context,
+        needs=(LIST, LIST_CLAIMS),
+        asks=FAMILY.rights,
+    ),
+)
+ACTIONS = (Action("/usb/{name}/move", _act),)
