@@ -26,7 +26,7 @@ from laneway.web.page import Again, Done, NotFound, Page, Report, Routes
 from laneway.web.place import Place, parse
 from laneway.web.rendering import static_files
 from laneway.web.stream.hub import Hub, TooManyError, in_time
-from laneway.web.stream.tab import Tab, digest
+from laneway.web.stream.tab import Tab
 from laneway.web.visit import Site, User, Visit
 
 log = logging.getLogger(__name__)
@@ -118,7 +118,11 @@ class Web:
         if found is None or action is None:
             return await self._problem(request, 404, "not_found")
         page, names = found
-        visit = await self._visit(request, page, parse(request.raw_path, names))
+        try:
+            place = parse(request.raw_path, names)
+        except ValueError:
+            return await self._problem(request, 400, "not_found")
+        visit = await self._visit(request, page, place)
         visit.form = await _form(request)
         try:
             outcome = await action.act(visit)
@@ -152,10 +156,16 @@ class Web:
         if found is None:
             return web.Response(status=404)
         page, names = found
-        visit = await self._visit(request, page, parse(request.query["page"], names))
+        try:
+            place = parse(request.query["page"], names)
+        except ValueError:
+            return web.Response(status=400)
+        visit = await self._visit(request, page, place)
         concerns: list[Any] = [None]
 
         def draw() -> Mapping[str, str]:
+            if _lacking(visit, page) is not None:
+                raise NotFound(place.path)  # the browser asks again, and is told why not
             context = self._context(visit, page)
             concerns[0] = context.get("concerns")
             return _out_of_band(self._site.rendering.live(page.template, context))
@@ -164,9 +174,11 @@ class Web:
             page.kinds,
             draw,
             lambda: concerns[0],
-            has=request.query.get("have", ""),
+            is_current=request.query.get("have") == self._hub.version(page.kinds),
             pause=page.pause,
         )
+        if _lacking(visit, page) is not None:
+            return web.Response(status=403)
         try:
             with self._hub.open(tab, visit.user.name):
                 return await self._send(request, tab)
@@ -196,19 +208,21 @@ class Web:
     async def _answer(
         self, request: web.Request, page: Page, visit: Visit, status: int = 200
     ) -> web.Response:
-        for question in page.needs:
-            if not visit.may(question):
-                return await self._problem(
-                    request, 403, "not_allowed", verb=question.verb, resource=question.resource
-                )
+        if (lacks := _lacking(visit, page)) is not None:
+            return await self._problem(
+                request, 403, "not_allowed", verb=lacks.verb, resource=lacks.resource
+            )
         try:
             await page.prepare(visit)
-            began = time.perf_counter()
+            began, version = time.perf_counter(), self._hub.version(page.kinds)
             context = dict(self._context(visit, page))
         except NotFound:
             return await self._problem(request, 404, "not_found")
-        live = _out_of_band(self._site.rendering.live(page.template, context))
-        context["stream_url"] = f"/stream?page={quote(visit.place.url)}&have={digest(live)}"
+        except (UnauthorizedError, CredentialsError):
+            raise  # the session is over
+        except KubeError as error:
+            return await self._problem(request, 502, "server_failed", why=words_of(error))
+        context["stream_url"] = f"/stream?page={quote(visit.place.url)}&have={version}"
         context["note"] = _note(request)
         text = self._site.rendering.page(page.template, context)
         self._metrics.drawn(page.pattern, time.perf_counter() - began)
@@ -243,6 +257,11 @@ class Web:
             "text": texts(f"site.{what}_text", **values),
         }
         return _html(self._site.rendering.page("problem.html", context), status)
+
+
+def _lacking(visit: Visit, page: Page) -> Question | None:
+    """A right that a page needs and the user does not have."""
+    return next((question for question in page.needs if not visit.may(question)), None)
 
 
 async def static_file(request: web.Request) -> web.Response:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from laneway.web.caches import Caches, Change
 from laneway.web.stream.tab import Tab
@@ -30,6 +30,8 @@ class Hub:
     def __init__(self, caches: Caches) -> None:
         self._tabs: dict[Tab, str] = {}
         self._users: Counter[str] = Counter()
+        self._changes: Counter[str] = Counter()
+        self._redrawn = 0
         caches.follow(self.mark)
 
     def __len__(self) -> int:
@@ -50,13 +52,19 @@ class Hub:
             if not self._users[user]:
                 del self._users[user]
 
+    def version(self, kinds: Iterable[str]) -> str:
+        """Another one after every change of these kinds: a page that has it shows what is now."""
+        return f"{self._redrawn}.{sum(self._changes[kind] for kind in kinds)}"
+
     def redraw(self) -> None:
         """Have every page drawn again."""
+        self._redrawn += 1
         for tab in self._tabs:
             tab.redraw()
 
     def mark(self, change: Change) -> None:
         """Have every page drawn again that shows a change."""
+        self._changes[change.kind] += 1
         for tab in self._tabs:
             tab.mark(change)
 

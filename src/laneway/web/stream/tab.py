@@ -8,7 +8,6 @@ other than what the browser has.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 
 from laneway.web.caches import Change
@@ -30,14 +29,14 @@ class Tab:
         draw: Callable[[], Mapping[str, str]],
         concerns: Callable[[], Concerns | None],
         *,
-        has: str,
+        is_current: bool,
         pause: float = PAUSE_SECONDS,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """A page that is drawn from `kinds`, caches by name.
 
-        `concerns`: what the last drawing says about which changes it shows. `has`: the digest of
-        the blocks that the browser has. `pause`: so long it rests after a drawing.
+        `concerns`: what the last drawing says about which changes it shows. `is_current`: the
+        browser shows what is now. `pause`: so long it rests after a drawing.
         """
         self._kinds = kinds
         self._draw = draw
@@ -45,9 +44,9 @@ class Tab:
         self._pause = pause
         self._sleep = sleep
         self._dirty = asyncio.Event()
-        self._dirty.set()
+        if not is_current:
+            self._dirty.set()
         self._sent: dict[str, str] = {}
-        self._has = has
 
     def mark(self, change: Change) -> None:
         """Something has changed; the page is drawn again if it shows that."""
@@ -77,21 +76,9 @@ class Tab:
 
     def _changed(self) -> list[str]:
         drawn = self._draw()
-        first = not self._sent
-        if first and digest(drawn) == self._has:
-            self._sent = dict(drawn)
-            return []
         changed = [html for name, html in drawn.items() if self._sent.get(name) != html]
         self._sent = dict(drawn)
         return changed
-
-
-def digest(blocks: Mapping[str, str]) -> str:
-    """A short name for how a page looks."""
-    found = hashlib.blake2b(digest_size=8)
-    for name, html in sorted(blocks.items()):
-        found.update(f"{name}\0{html}\0".encode("utf-8", "surrogatepass"))
-    return found.hexdigest()
 
 
 def event(name: str, data: str) -> str:

@@ -10,8 +10,9 @@ import pytest
 
 from laneway.kube.resource import Key
 from laneway.web.caches import Change
-from laneway.web.stream.tab import Concerns, Tab, digest, event
+from laneway.web.stream.tab import Concerns, Tab, event
 
+ALL = "event: blocks\ndata: <div>1</div>\ndata: <div>a\ndata: b</div>\n\n"
 VGPU = Change("vgpus", Key("", "one"), None, None)
 
 
@@ -33,8 +34,14 @@ class Page:
         await self.rested.wait()
         self.rested.clear()
 
-    def tab(self, has: str = "") -> Tab:
-        return Tab(frozenset({"vgpus"}), self.draw, lambda: self.shows, has=has, sleep=self.rest)
+    def tab(self, *, is_current: bool = False) -> Tab:
+        return Tab(
+            frozenset({"vgpus"}),
+            self.draw,
+            lambda: self.shows,
+            is_current=is_current,
+            sleep=self.rest,
+        )
 
     @contextlib.asynccontextmanager
     async def open(self, tab: Tab) -> AsyncIterator[None]:
@@ -54,20 +61,27 @@ def page() -> Page:
     return Page()
 
 
-async def test_a_browser_that_has_the_page_is_sent_what_changes_only(page: Page) -> None:
-    tab = page.tab(has=digest(page.blocks))
+async def test_a_browser_that_shows_what_is_now_is_sent_nothing_until_that_changes(
+    page: Page,
+) -> None:
+    tab = page.tab(is_current=True)
     async with page.open(tab):
-        page.rested.set()
         await turns()
+        assert page.drawn == 0
+        tab.mark(VGPU)
+        assert await page.next() == ALL
+
+
+async def test_a_browser_that_has_an_older_page_is_sent_all_of_it_and_then_what_changes(
+    page: Page,
+) -> None:
+    tab = page.tab()
+    async with page.open(tab):
+        assert await page.next() == ALL
         page.blocks["live_table"] = "<div>2</div>"
         tab.mark(VGPU)
+        page.rested.set()
         assert await page.next() == event("blocks", "<div>2</div>")
-
-
-async def test_a_browser_that_has_an_older_page_is_sent_all_of_it(page: Page) -> None:
-    async with page.open(page.tab(has="another")):
-        found = await page.next()
-    assert found == "event: blocks\ndata: <div>1</div>\ndata: <div>a\ndata: b</div>\n\n"
 
 
 async def test_any_number_of_changes_while_it_rests_is_one_drawing(page: Page) -> None:
