@@ -79,6 +79,7 @@ def _nodes() -> Iterator[Made]:
         ("n2", away, {}),
         ("n3", condition("Ready", "True", "KubeletReady"), {"unschedulable": True}),
     ):
+        del ready["observedGeneration"]  # Not a field of these.
         yield _made(NODES, name, spec, {"conditions": [ready], "nodeInfo": info})
     observed = {"conditions": [condition("Ready", "True", "Observed")]}
     yield _made(served(DeviceNode), "n1", {}, observed)

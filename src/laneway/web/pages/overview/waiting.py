@@ -24,9 +24,11 @@ class Line(NamedTuple):
 
     kind: str
     """Of its state: `danger`, `working`, or `off` for a stopped one."""
-    words: str
-    why: Sequence[str]
+    name: str
     url: str
+    words: str
+    """What there is to say about it, in a sentence that begins with its name."""
+    why: Sequence[str]
 
 
 class Waiting(NamedTuple):
@@ -42,7 +44,30 @@ class _One(NamedTuple):
     short: Shortage | None
 
 
-_WAITING = Once[list[_One]]()
+class _Place(NamedTuple):
+    """VMs or pods of a namespace: a user may see all of them or none."""
+
+    kind: ConsumerKind
+    namespace: str
+
+
+class _Known:
+    """What is worked out once for a ledger."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        short = {one.consumer: one for one in ledger.shortages}
+        found = [
+            _One(demand, short.get(consumer))
+            for consumer, demand in ledger.demands.items()
+            if consumer in short or (demand.phase is Phase.PENDING and _requests(demand))
+        ]
+        self.waiting = sorted(found, key=_urgency)
+        self.places = {_place(one) for one in (*ledger.demands, *ledger.shares)}
+        self.seen: dict[frozenset[_Place], Waiting] = {}
+        """What users see who may see these places."""
+
+
+_KNOWN = Once[_Known]()
 _LISTS = {
     ConsumerKind.VM: question("list", VIRTUAL_MACHINES),
     ConsumerKind.POD: question("list", PODS),
@@ -50,55 +75,52 @@ _LISTS = {
 
 
 async def load(visit: Visit) -> None:
-    """Wait for the answers about the namespaces of all who wait."""
+    """Wait for the answers about the namespaces of all who wait or have devices."""
     access, ledger = visit.user.access, visit.ledger
     await access.load(_LISTS.values())
     if ledger is None:
         return
+    places = _KNOWN.get(lambda: _Known(ledger), ledger).places
     for kind, asked in _LISTS.items():
-        if not visit.may(asked):
-            waiting = (one.demand.consumer for one in _waiting(ledger))
-            names = {consumer.namespace for consumer in waiting if consumer.kind is kind}
-            await access.load_namespaces(asked, names)
+        await access.load_namespaces(asked, {one.namespace for one in places if one.kind is kind})
 
 
 def waiting(visit: Visit, ledger: Ledger) -> Waiting:
     """All that the user may see."""
-    seen = [one for one in _waiting(ledger) if holders.may_see(visit, one.demand.consumer)]
-    lines = [_line(visit, ledger, one) for one in seen[:MOST]]
-    return Waiting(lines, len(seen) - len(lines))
+    known = _KNOWN.get(lambda: _Known(ledger), ledger)
+    seen = frozenset(
+        one for one in known.places if holders.may_see(visit, Consumer(one.kind, one.namespace, ""))
+    )
+    if seen not in known.seen:
+        waiting = [one for one in known.waiting if _place(one.demand.consumer) in seen]
+        lines = [_line(visit, ledger, one, seen) for one in waiting[:MOST]]
+        known.seen[seen] = Waiting(lines, len(waiting) - len(lines))
+    return known.seen[seen]
 
 
-def _waiting(ledger: Ledger) -> list[_One]:
-    return _WAITING.get(lambda: _all(ledger), ledger)
+def _requests(demand: Demand) -> bool:
+    return any(count > 0 for count in demand.requests.values())
 
 
-def _all(ledger: Ledger) -> list[_One]:
-    short = {one.consumer: one for one in ledger.shortages}
-    found = [
-        _One(demand, short.get(consumer))
-        for consumer, demand in ledger.demands.items()
-        if consumer in short
-        or (demand.phase is Phase.PENDING and any(count > 0 for count in demand.requests.values()))
-    ]
-    return sorted(found, key=_urgency)
+def _place(consumer: Consumer) -> _Place:
+    return _Place(consumer.kind, consumer.namespace)
 
 
 def _urgency(one: _One) -> tuple[bool, bool, object]:
     return one.demand.phase is Phase.STOPPED, one.short is None, one.demand.consumer
 
 
-def _line(visit: Visit, ledger: Ledger, one: _One) -> Line:
-    url = holders.of_consumer(visit, one.demand.consumer).url
+def _line(visit: Visit, ledger: Ledger, one: _One, seen: frozenset[_Place]) -> Line:
+    name, url = str(one.demand.consumer), holders.of_consumer(visit, one.demand.consumer).url
     if one.short is None:
-        return Line("working", starting_words(one.demand), (), url)
+        return Line("working", name, url, starting_words(one.demand), ())
 
     def naming(consumer: Consumer) -> str:
-        if holders.may_see(visit, consumer):
+        if _place(consumer) in seen:
             return str(consumer)
         return visit.texts(f"overview.hidden_{consumer.kind.name.lower()}")
 
     answer = start_answer(ledger, one.demand.consumer, naming)
     why = [refusal.words for refusal in answer.refusals] if answer else []
     kind = "off" if one.demand.phase is Phase.STOPPED else "danger"
-    return Line(kind, shortage_words(one.short), why, url)
+    return Line(kind, name, url, shortage_words(one.short), why)
