@@ -33,7 +33,7 @@ things = st.builds(
 )
 changes = st.one_of(things, things, st.sampled_from(NAMES))
 histories = st.lists(st.tuples(changes, st.booleans()), min_size=30, max_size=90)
-"""Objects that are put, names that are dropped, and whether there is a look after it."""
+"""Objects that are put, names that are dropped, and whether all is compared then."""
 History = list[tuple[Thing | str, bool]]
 
 
