@@ -63,6 +63,10 @@
   document.addEventListener("htmx:sseError", () => stream(true));
   document.addEventListener("htmx:sseOpen", () => stream(false));
   document.addEventListener("htmx:afterSettle", settle);
-  document.addEventListener("htmx:oobAfterSwap", settle);
+  document.addEventListener("htmx:oobAfterSwap", (event) => {
+    settle();
+    // What depends on a live part asks for it: hx-trigger="live from:#live-NAME".
+    event.detail.target.dispatchEvent(new CustomEvent("live"));
+  });
   document.addEventListener("DOMContentLoaded", settle);
 })();
