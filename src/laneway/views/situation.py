@@ -35,6 +35,7 @@ def situation_of(gpu: Gpu, holders: Mapping[str, str]) -> Situation | None:
         subsystem_device=status.subsystem_device_id,
         class_code=f"{status.class_id}00",
         driver=status.kernel_driver_in_use,
+        iommu_group=int(status.iommu_group) if status.iommu_group.isdecimal() else None,
         vfs=tuple(functions),
         total_vfs=total,
         num_vfs=len(functions),

@@ -47,6 +47,8 @@ async def ask(visit: Visit, gpu: Gpu, spec: Mapping[str, Any], seconds: float = 
     """What the agent would do for a layout of this spec."""
     if not (visit.may(CREATE) and visit.may(DELETE)):
         return Asked(None, visit.texts("gpus.no_trial_right"), is_forbidden=True)
+    if gpu.stale:
+        return Asked(None, visit.texts("gpus.no_agent", node=gpu.node, why=gpu.stale))
     try:
         return Asked(await trial.ask(visit.client, gpu, spec, seconds=seconds))
     except ForbiddenError as error:
