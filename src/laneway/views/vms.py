@@ -18,8 +18,10 @@ from laneway.core.ledger.ledger import Ledger, State
 from laneway.kube.kubevirt import (
     DeviceRequest,
     InstanceSpec,
+    Template,
     VirtualMachine,
     VirtualMachineInstance,
+    VirtualMachineSpec,
 )
 
 ENDED = ("Succeeded", "Failed")
@@ -50,11 +52,17 @@ class Vm(NamedTuple):
         return self.running.status.node_name if self.running is not None else ""
 
     @property
+    def desired(self) -> VirtualMachineSpec:
+        """The spec that counts when it starts next."""
+        if self.vm is not None:
+            return self.vm.spec
+        spec = self.instance.spec if self.instance is not None else InstanceSpec()
+        return VirtualMachineSpec(template=Template(spec=spec))
+
+    @property
     def spec(self) -> InstanceSpec:
         """What it requests when it starts next."""
-        if self.vm is not None:
-            return self.vm.spec.template.spec
-        return self.instance.spec if self.instance is not None else InstanceSpec()
+        return self.desired.template.spec
 
     @property
     def state(self) -> str:

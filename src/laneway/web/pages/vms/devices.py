@@ -25,7 +25,7 @@ def _context(visit: Visit) -> Context:
     attach, detach = _attached(visit, vm, fields), frozenset(fields.all("detach"))
     had = vm.spec.domain.devices
     refusal = changes.detach_refusal(vm.running, [one.name for one in had.all])
-    found = fit(visit, vm.consumer, vm.spec, changes.after(had, attach, detach), had)
+    found = fit(visit, vm.consumer, vm.desired, changes.after(had, attach, detach))
     title = visit.texts("vms.devices_title", name=f"{vm.namespace}/{vm.name}")
     return {
         **form.choosing(visit, fields, has=[one.name for one in had.all]),

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from laneway.admission.request import Requester
 from laneway.admission.vms.devices import named
 from laneway.admission.vms.displays import has_ramfb
 from laneway.admission.vms.mutate import as_stored
-from laneway.admission.vms.validate import NO_DEVICES, Case, judge_case
-from laneway.admission.world import World
+from laneway.admission.vms.validate import Case, judge_case
 from laneway.core.ledger.answer import can_start
 from laneway.core.ledger.facts import Consumer
 from laneway.core.ledger.ledger import Ledger
@@ -61,27 +61,19 @@ class Fit(NamedTuple):
         return bool(self.devices.all)
 
 
-def fit(
-    visit: Visit,
-    consumer: Consumer,
-    spec: InstanceSpec,
-    devices: Devices,
-    old: Devices = NO_DEVICES,
-) -> Fit | None:
-    """What becomes of it; None while that is not known. `old`: what the VM had."""
+def fit(visit: Visit, consumer: Consumer, vm: VirtualMachineSpec, devices: Devices) -> Fit | None:
+    """What becomes of a VM whose devices are to be these; None while that is not known."""
     ledger = visit.ledger
     if ledger is None:
         return None
     world = world_of(visit)
-    domain = msgspec.structs.replace(spec.domain, devices=devices)
-    spec = msgspec.structs.replace(spec, domain=domain)
-    stored = _stored(spec, world)
-    domain = msgspec.structs.replace(domain, devices=stored)
-    spec = msgspec.structs.replace(spec, domain=domain)
+    had = vm.template.spec.domain.devices
+    stored = as_stored(_with(vm, devices), world)
+    spec = _with(vm, stored).template.spec
     case = Case(
         f"{consumer.namespace}/{consumer.name}",
         spec,
-        old,
+        had,
         runs=False,
         itself=(consumer,),
         granted=True,
@@ -118,9 +110,10 @@ _CANNOT_START = "The VM cannot start now: "
 """How admission begins what the table of nodes shows at length."""
 
 
-def _stored(spec: InstanceSpec, world: World) -> Devices:
-    template = msgspec.structs.replace(VirtualMachineSpec().template, spec=spec)
-    return as_stored(VirtualMachineSpec(template=template), world)
+def _with(vm: VirtualMachineSpec, devices: Devices) -> VirtualMachineSpec:
+    spec = vm.template.spec
+    spec = replace(spec, domain=replace(spec.domain, devices=devices))
+    return replace(vm, template=replace(vm.template, spec=spec))
 
 
 def _display(devices: Devices) -> str:

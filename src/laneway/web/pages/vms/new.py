@@ -13,7 +13,15 @@ from laneway.changes import vms as changes
 from laneway.changes.vms import Disk, NewVm
 from laneway.core.ledger.facts import Consumer, ConsumerKind
 from laneway.kube.errors import ForbiddenError, KubeError, NotFoundError
-from laneway.kube.kubevirt import Cpu, Devices, Domain, InstanceSpec, Memory
+from laneway.kube.kubevirt import (
+    Cpu,
+    Devices,
+    Domain,
+    InstanceSpec,
+    Memory,
+    Template,
+    VirtualMachineSpec,
+)
 from laneway.kube.resource import Resource
 from laneway.views.vms import bytes_of
 from laneway.web.page import Action, Again, Context, Done, Page
@@ -127,14 +135,15 @@ def _devices(visit: Visit, fields: Typed) -> Devices:
     return requested(fields.numbers, fields.all("device"), (), world_of(visit))
 
 
-def _spec(given: Values) -> InstanceSpec:
+def _spec(given: Values) -> VirtualMachineSpec:
     """The part of the VM on which it depends where it fits."""
     cores = int(given.cores) if _is_number(given.cores) else 0
     memory = f"{given.memory}Gi" if bytes_of(f"{given.memory}Gi") > 0 else ""
-    return InstanceSpec(
+    spec = InstanceSpec(
         domain=Domain(cpu=Cpu(cores=cores), memory=Memory(guest=memory)),
         node_selector={_HOSTNAME: given.home} if given.home else {},
     )
+    return VirtualMachineSpec(template=Template(spec=spec))
 
 
 def _is_number(text: str) -> bool:

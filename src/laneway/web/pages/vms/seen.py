@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import re
 
+from laneway.controllers.ledger.objects import PODS
 from laneway.core.ledger.facts import Consumer, ConsumerKind
 from laneway.kube.errors import KubeError
 from laneway.kube.kubevirt import VIRTUAL_MACHINES
@@ -18,6 +19,7 @@ from laneway.web.page import NotFound
 from laneway.web.visit import Visit
 
 LIST = question("list", VIRTUAL_MACHINES)
+_PODS = question("list", PODS)
 _MADE = "vm"
 """What `prepare` has fetched of a VM that was made a moment ago."""
 _CONSUMER = re.compile(r"\b(VM|pod) ([a-z0-9-]{1,63})/([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)")
@@ -35,8 +37,12 @@ def namespaces(visit: Visit) -> frozenset[str]:
 
 
 async def load(visit: Visit) -> None:
-    """Wait for the answers about all namespaces that have VMs."""
-    await visit.user.access.load_namespaces(LIST, namespaces(visit))
+    """Wait for the answers about all namespaces that have VMs, or pods with devices."""
+    access, ledger = visit.user.access, visit.ledger
+    await access.load_namespaces(LIST, namespaces(visit))
+    demands = ledger.demands if ledger is not None else ()
+    pods = {one.namespace for one in demands if one.kind is ConsumerKind.POD}
+    await access.load_namespaces(_PODS, pods)
 
 
 def all_seen(visit: Visit) -> list[Vm]:
