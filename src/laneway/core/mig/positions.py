@@ -37,7 +37,7 @@ def positions(device: str, instances: Iterable[tuple[int, str]]) -> dict[int, Po
     found: dict[int, Position] = {}
     taken: set[int] = set()
     for number, profile in instances:
-        one = _known(device, profile)
+        one = geometry(device, profile)
         if one is None:
             return None
         start = (number - (EIGHTHS // one.size - 1)) * one.size
@@ -60,15 +60,18 @@ def free_positions(
     return tuple(
         place
         for name, count in available.items()
-        if count > 0 and (one := _known(device, name)) is not None
+        if count > 0 and (one := geometry(device, name)) is not None
         for start in one.starts
         for place in [Position(name, start, one.size)]
         if not taken.intersection(place.eighths)
     )
 
 
-def _known(device: str, profile: str) -> GpuInstanceProfile | None:
-    """The profile as the catalogue has it, or another that differs only in its engines."""
+def geometry(device: str, profile: str) -> GpuInstanceProfile | None:
+    """Where a profile can begin: as the catalogue has it, or another with other engines only.
+
+    Starts and size are in eighths of the card. None: not known.
+    """
     every = expected_profiles(device)
     size = compute_slices(profile), memory_gib(profile)
     alike = (one for one in every if (compute_slices(one.name), memory_gib(one.name)) == size)
