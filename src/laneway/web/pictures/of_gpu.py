@@ -114,7 +114,7 @@ def _function(one: Vgpu, number_of: Mapping[str, int]) -> Function:
 
 def _parts(gpu: Gpu, found: Occupancy, vgpus: Mapping[str, Vgpu]) -> tuple[tuple[Part, ...], bool]:
     """The memory from its beginning to its end, and whether the places are known."""
-    if there := _positions(gpu):
+    if (there := _positions(gpu)) is not None:
         return tuple(_at_positions(gpu, found.mib, there, vgpus)), True
     return in_order(found, vgpus, [number for number, _ in _instances(gpu)]), found.placed
 
