@@ -25,6 +25,7 @@ from laneway.api import (
     find_condition,
 )
 from laneway.core import keys
+from laneway.core.gpu.modes import mode_named
 from laneway.core.vgpu.profiles import profiles_on
 from laneway.kube.resource import Resource
 from laneway.views.order import natural
@@ -81,6 +82,12 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
             return boards.pop()
         _, bracket, named = status.description.rpartition("[")
         return named.rstrip("]") if bracket else status.description.rpartition(":")[2].strip()
+
+    @property
+    def has_mig(self) -> bool:
+        """Whether it is in MIG mode."""
+        mode = mode_named(self.device.status.mode)
+        return mode is not None and mode.has_mig
 
     @property
     def ready(self) -> Condition | None:

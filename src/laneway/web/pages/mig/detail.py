@@ -13,7 +13,6 @@ from laneway.web import holders
 from laneway.web.page import Context, Page
 from laneway.web.pages.gpus import detail as of_gpus
 from laneway.web.pages.gpus import drawing
-from laneway.web.pages.gpus.states import is_mig
 from laneway.web.pages.mig import parts
 from laneway.web.pages.mig.listing import KINDS, LIST, PATCH, row_of
 from laneway.web.pages.mig.parts import Instance
@@ -37,7 +36,7 @@ class Profile(NamedTuple):
 def _context(visit: Visit) -> Context:
     gpu, mig = parts.named(visit)
     row = row_of(visit.caches, gpu.name)
-    picture = drawing.of_gpu(visit, gpu) if is_mig(gpu) else None
+    picture = drawing.of_gpu(visit, gpu) if gpu.has_mig else None
     why_not = parts.against(visit, gpu)
     sections = with_answer(Explained("", ()), mig, gpu).sections
     free = places_of(gpu) if picture is not None else ()
@@ -57,7 +56,7 @@ def _context(visit: Visit) -> Context:
         )
         if picture is not None and not why_not
         else "",
-        "is_mig": is_mig(gpu),
+        "is_mig": gpu.has_mig,
         "profiles": _profiles(visit, gpu),
         "sections": [one for one in sections if one.shown and not one.picture],
         "why_not": why_not,

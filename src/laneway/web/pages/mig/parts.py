@@ -16,7 +16,6 @@ from laneway.views.vgpu_state import owner_layout
 from laneway.web import holders
 from laneway.web.page import NotFound
 from laneway.web.pages.gpus import reading
-from laneway.web.pages.gpus.states import is_mig
 from laneway.web.pages.mig.listing import PATCH
 from laneway.web.place import link
 from laneway.web.visit import Visit
@@ -50,7 +49,8 @@ def named(visit: Visit) -> tuple[Gpu, MigConfiguration]:
 def instances(visit: Visit, gpu: Gpu) -> list[Instance]:
     """The GPU instances with what is in them."""
     return [
-        Instance(number, profile, _inside(visit, gpu, number)) for number, profile in instances_of(gpu)
+        Instance(number, profile, _inside(visit, gpu, number))
+        for number, profile in instances_of(gpu)
     ]
 
 
@@ -104,6 +104,6 @@ def against(visit: Visit, gpu: Gpu) -> str:
         return visit.texts("mig.may_not_patch")
     if layout := owner_layout(gpu.device.status.owner):
         return OwnedByLayout(gpu.name, layout).words
-    if not is_mig(gpu):
+    if not gpu.has_mig:
         return MigModeDisabled(gpu.address, gpu.name).words
     return gpu.stale

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from laneway.api import VGPUDevice
 from laneway.controllers.devices.vgpu_room import why_not
-from laneway.core.gpu.modes import mode_named
 from laneway.core.phrases import short_name
 from laneway.views.gpus import Gpu
 from laneway.web.pages.gpus.profiles import Kinds, Size, kinds_of
@@ -58,7 +57,7 @@ def picker_of(functions: Chosen) -> Picker:
     picks: dict[str, Pick] = {}
     for gpu in gpus:
         kinds = kinds_of(gpu)
-        _merge(backed if _is_mig(gpu) else sliced, kinds.backed if _is_mig(gpu) else kinds.sliced)
+        _merge(backed if gpu.has_mig else sliced, kinds.backed if gpu.has_mig else kinds.sliced)
         for cell in kinds.cells:
             if cell.short not in picks:
                 picks[cell.short] = _pick(functions, cell.name, gpus)
@@ -106,8 +105,3 @@ def _reason(functions: Chosen, name: str) -> str:
         if gpu is not None:
             return why_not(vgpu, gpu.device, name, gpu.mig)
     return ""
-
-
-def _is_mig(gpu: Gpu) -> bool:
-    mode = mode_named(gpu.device.status.mode)
-    return mode is not None and mode.has_mig
