@@ -17,9 +17,12 @@ from laneway.web.visit import Visit
 _GROUP = served(PCIDeviceClaim).group
 
 
-def creation(visit: Visit, rules: Rules[T], name: str, new: T) -> Verdict:
-    """What is said when the user creates an object."""
-    return _verdict(visit, rules, Request(Operation.CREATE, name, "", _requester(visit), new=new))
+def creation(
+    visit: Visit, rules: Rules[T], name: str, new: T, world: World | None = None
+) -> Verdict:
+    """What is said when the user creates an object. `world`: as it is then."""
+    request = Request(Operation.CREATE, name, "", _requester(visit), new=new)
+    return _verdict(visit, rules, request, world)
 
 
 def update(visit: Visit, rules: Rules[T], name: str, old: T, new: T) -> Verdict:
@@ -60,8 +63,10 @@ def _requester(visit: Visit) -> Requester:
     return Requester(visit.user.name)
 
 
-def _verdict(visit: Visit, rules: Rules[T], request: Request[T]) -> Verdict:
-    world = world_of(visit)
+def _verdict(
+    visit: Visit, rules: Rules[T], request: Request[T], world: World | None = None
+) -> Verdict:
+    world = world or world_of(visit)
     granted = frozenset(
         asked
         for asked in rules.asks(request, world)

@@ -89,7 +89,7 @@ async def _prepare(visit: Visit, family: Family) -> None:
 def _context(visit: Visit, family: Family) -> Context:
     rows, texts = _chosen(visit, family, visit.place.all("row")), visit.texts
     tried, release = visit.data.get("tried", {}), _is_release(visit)
-    lines = [_line(visit, row, tried[row.name]) for row in rows if row.name in tried]
+    lines = [_line(visit, row, tried[row.name], rows) for row in rows if row.name in tried]
     # The stream of changes asks without `tried`, for a page that has no such part.
     possible = [line for line in lines if line.outcome == "done"]
     along = {} if release else _along(visit, family, rows)
@@ -112,11 +112,11 @@ def _context(visit: Visit, family: Family) -> Context:
     }
 
 
-def _line(visit: Visit, row: Row, result: Result) -> Line:
+def _line(visit: Visit, row: Row, result: Result, rows: Sequence[Row]) -> Line:
     release = _is_release(visit)
     warnings: Sequence[str] = ()
     if result.outcome == "done":
-        verdict = releasing(visit, row) if release else claiming(visit, row)
+        verdict = releasing(visit, row) if release else claiming(visit, row, rows)
         warnings = verdict.warnings
     is_others = release and row.claim is not None and row.claimed_by != visit.user.name
     words = result.words

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from laneway.admission.rules import claims as pci_rules
 from laneway.admission.rules import usb_claims as usb_rules
 from laneway.admission.verdict import Verdict
+from laneway.admission.world import World
 from laneway.api import (
     ObjectMeta,
     PCIDevice,
@@ -19,8 +21,10 @@ from laneway.api import (
 )
 from laneway.changes.claims import Device, device_of
 from laneway.kube.resource import KubeObject, Resource, served
+from laneway.kube.store import Store
 from laneway.web import judged
 from laneway.web.access import Question, question
+from laneway.web.caches import NODE
 from laneway.web.claiming.rows import Row
 from laneway.web.place import link
 from laneway.web.visit import Visit
@@ -67,18 +71,39 @@ class Family(NamedTuple):
         return Device(row.name, row.node, row.name, self.claims)
 
 
-def claiming(visit: Visit, row: Row) -> Verdict:
-    """What admission says if the user claims a device. Raises ValueError: there is none."""
-    device, meta = row.device, ObjectMeta(name=row.name)
+def claiming(visit: Visit, row: Row, along: Sequence[Row] = ()) -> Verdict:
+    """What admission says if the user claims a device, and others along with it.
+
+    Raises ValueError: there is no device.
+    """
+    device = row.device
     if isinstance(device, PCIDevice):
-        at = device.status.address, device.status.node_name
-        spec = PCIDeviceClaimSpec(address=at[0], node_name=at[1], user_name=visit.user.name)
-        claim = PCIDeviceClaim(metadata=meta, spec=spec)
-        return judged.creation(visit, pci_rules.RULES, row.name, claim)
+        world = _after_claiming(visit, [row, *along]) if along else None
+        claim = _claim_of(visit, device)
+        return judged.creation(visit, pci_rules.RULES, row.name, claim, world)
     if isinstance(device, USBDevice):
-        usb = USBDeviceClaim(metadata=meta, spec=USBDeviceClaimSpec(user_name=visit.user.name))
+        spec = USBDeviceClaimSpec(user_name=visit.user.name)
+        usb = USBDeviceClaim(metadata=ObjectMeta(name=row.name), spec=spec)
         return judged.creation(visit, usb_rules.RULES, row.name, usb)
     raise ValueError(f"no device {row.name}")
+
+
+def _claim_of(visit: Visit, device: PCIDevice) -> PCIDeviceClaim:
+    at, user = device.status, visit.user.name
+    spec = PCIDeviceClaimSpec(address=at.address, node_name=at.node_name, user_name=user)
+    return PCIDeviceClaim(metadata=ObjectMeta(name=device.metadata.name), spec=spec)
+
+
+def _after_claiming(visit: Visit, rows: Sequence[Row]) -> World:
+    """As it is once these are claimed; of the claims, those of their nodes."""
+    claims: Store[PCIDeviceClaim] = Store()
+    for node in dict.fromkeys(row.node for row in rows):
+        for claim in visit.caches.claims.store.by(NODE, node):
+            claims.put(claim)
+    for row in rows:
+        if isinstance(row.device, PCIDevice) and row.claim is None:
+            claims.put(_claim_of(visit, row.device))
+    return replace(judged.world_of(visit), claims=claims)
 
 
 def releasing(visit: Visit, row: Row) -> Verdict:

@@ -14,7 +14,7 @@ from laneway.web.claiming.family import refused
 from laneway.web.claiming.rows import SIGNS, Row, state, users, why
 from laneway.web.page import Context, NotFound, Page
 from laneway.web.pages.usb.family import FAMILY, identity_of, port_of, row_of, successors
-from laneway.web.pages.usb.listing import LIST, LIST_CLAIMS, path_of
+from laneway.web.pages.usb.listing import LIST, LIST_CLAIMS, seat_of
 from laneway.web.visit import Visit
 
 
@@ -74,7 +74,8 @@ def _facts(visit: Visit, row: Row) -> Iterator[tuple[str, Sequence[str]]]:
     if isinstance(row.device, USBDevice):
         yield texts("usb.class"), [row.device.status.class_type]
     yield texts("usb.port"), [port_of(row)]
-    yield texts("usb.path"), [path_of(row)]
+    if (seat := seat_of(row)) is not None:
+        yield texts("usb.seat"), [texts("usb.seat_of", bus=seat[0], number=seat[1])]
 
 
 async def _prepare(visit: Visit) -> None:

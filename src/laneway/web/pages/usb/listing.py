@@ -26,9 +26,11 @@ def class_of(row: Row) -> str:
     return row.device.status.class_type if isinstance(row.device, USBDevice) else ""
 
 
-def path_of(row: Row) -> str:
-    """The device node, which names bus and number."""
-    return row.device.status.device_path if isinstance(row.device, USBDevice) else ""
+def seat_of(row: Row) -> tuple[int, int] | None:
+    """Bus and number now, as the path of the device node has them."""
+    path = row.device.status.device_path if isinstance(row.device, USBDevice) else ""
+    bus, _, number = path.removeprefix("/dev/bus/usb/").partition("/")
+    return (int(bus), int(number)) if bus.isdecimal() and number.isdecimal() else None
 
 
 def _text(row: Row) -> str:
@@ -45,13 +47,11 @@ def _table(visit: Visit) -> Table[Row]:
             Column("node", texts("claiming.node"), lambda row: by_name(row.node)),
             Column("port", texts("usb.port"), lambda row: natural(port_of(row))),
             Column("serial", texts("usb.serial"), lambda row: identity_of(row).serial),
-            Column("class", texts("usb.class"), class_of),
             Column(
                 "user",
                 texts("claiming.claimed_by"),
                 lambda row: (row.claim is None, row.claimed_by),
             ),
-            Column("resource", texts("claiming.resource"), lambda row: row.resource),
         ],
         key=lambda row: row.name,
         text=_text,
@@ -69,6 +69,13 @@ def _table(visit: Visit) -> Table[Row]:
                 texts("claiming.description"),
                 values=lambda row: (row.description,),
                 options=lambda: options(_rows(visit).values("description")),
+                groups=True,
+            ),
+            Filter(
+                "class",
+                texts("usb.class"),
+                values=lambda row: (class_of(row),),
+                options=lambda: options(filter(None, _rows(visit).values("class"))),
                 groups=True,
             ),
             Filter(
@@ -102,7 +109,7 @@ def _rows(visit: Visit) -> Rows[Row]:
 
     def make() -> Rows[Row]:
         names = {one.metadata.name: None for store in (devices, claims) for one in store}
-        indexed = ["node", "description"]
+        indexed = ["node", "description", "class"]
         return _table(visit).rows(keys=names, build=build, touched=touched, indexed=indexed)
 
     return visit.site.rows("usb", make)
@@ -118,7 +125,7 @@ def _context(visit: Visit) -> Context:
         "brief": brief,
         "identity": identity_of,
         "port": port_of,
-        "path": path_of,
+        "seat": seat_of,
         "class_of": class_of,
         "holder": lambda row: holders.of_allocation(visit, row.allocation),
         "may_claim": visit.may(FAMILY.create),
