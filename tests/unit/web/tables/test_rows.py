@@ -56,15 +56,15 @@ def test_kept_rows_show_what_new_rows_would(changes: list[tuple[int, int | None,
         ]
 
 
-def test_what_a_change_moved_is_told_once() -> None:
+def test_what_a_change_moved_is_told_to_each_listener() -> None:
     now = {row.name: row for row in ROWS}
     kept = TABLE.rows(keys=list(now), build=now.get, touched=lambda change: (change.key.name,))
     before = now["gpu5"]
     now["gpu5"] = before._replace(size=99)
-    change = Change("gpus", Key("", "gpu5"), None, None)
+    change = Change("gpus", Key("", "gpu5"), before, now["gpu5"])
 
     kept.changed(change)
 
-    [moved] = kept.moved(change)
+    [moved] = kept.moved(change._replace())
     assert (moved.before, moved.after) == (before, now["gpu5"])
-    assert kept.moved(Change("gpus", Key("", "gpu5"), None, None)) == ()
+    assert kept.moved(change._replace(before=now["gpu5"])) == ()
