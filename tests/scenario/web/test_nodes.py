@@ -34,6 +34,11 @@ async def test_a_node_shows_its_problems_gpus_groups_and_how_to_capture_it(
     elsewhere = text_of((await admin_of_troubled.get("/nodes/n2")).text)
     assert "Run these commands on the node itself" in elsewhere
     assert "laneway capture n2.dump" in elsewhere
+    for name, has_object in (("n1", True), ("n2", False)):
+        page = (await admin_of_troubled.get(f"/nodes/{name}")).text
+        assert (f'href="/objects/nodes/{name}"' in page) == has_object
+        found = (await admin_of_troubled.get(f"/objects/nodes/{name}")).status
+        assert (found == 200) == has_object
     assert (await admin_of_troubled.get("/nodes/n9")).status == 404
 
 

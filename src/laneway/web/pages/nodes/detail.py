@@ -65,7 +65,10 @@ def _context(visit: Visit) -> Context:
         "gpus": _gpus(visit, row) if "gpus" in seen and "vgpus" in seen else None,
         "map": _map(visit, name) if "pci" in seen else None,
         "conditions": _conditions(row),
-        "agent_conditions": list(marker.status.conditions) if marker is not None else [],
+        "has_object": marker is not None and "device_nodes" in seen,
+        "agent_conditions": list(marker.status.conditions)
+        if marker is not None and "device_nodes" in seen
+        else [],
         "custom_driver": (
             row.node.metadata.annotations.get(keys.ANNOTATION_CUSTOM_DRIVER, "") if row.node else ""
         ),
