@@ -17,6 +17,7 @@ from kubebasics.serving.listening import listening
 from laneway.controllers.ledger.source import LedgerSource
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig
+from laneway.roles.collector import spare_the_collector
 from laneway.roles.health import place
 from laneway.web.app import STATIC, Web
 from laneway.web.caches import Caches
@@ -55,12 +56,15 @@ class Ui:
         port: int,
         settings: Settings | None = None,
         tls: ssl.SSLContext | None = None,
+        alone: bool = False,
     ) -> None:
         """`config`: how users reach the API server, each with a token of their own.
 
         `port` 0 leaves it to the kernel; an empty host means all addresses, IPv4 and IPv6.
-        Raises ConfigError for an identity provider that is of no use.
+        `alone`: nothing else runs in this process, so what it knows once it is ready is kept from
+        the garbage collector. Raises ConfigError for an identity provider that is of no use.
         """
+        self._alone = alone
         self.ready = asyncio.Event()
         """Set once nothing is waited for any more."""
         self.port = port
@@ -108,6 +112,8 @@ class Ui:
                     for informer in self._caches.all.values():
                         await informer.answered.wait()
                     standing(self._caches)  # Looks at everything once, which takes a moment.
+                    if self._alone:
+                        spare_the_collector()
                     self.ready.set()
                     log.info("the web interface answers on %s", place(self._host, self.port))
                     await asyncio.Event().wait()

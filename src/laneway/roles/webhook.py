@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 from collections.abc import AsyncIterator
@@ -26,6 +25,7 @@ from laneway.admission.server import application
 from laneway.admission.tls import TlsFiles
 from laneway.admission.world import World
 from laneway.kube.client import Client
+from laneway.roles.collector import spare_the_collector
 from laneway.roles.health import place
 
 log = logging.getLogger(__name__)
@@ -122,7 +122,7 @@ class Webhook:
                 while self.waiting_for():  # noqa: ASYNC110 - caches tell what they lack, not when
                     await asyncio.sleep(LOOK_SECONDS)
                 if self._alone:
-                    _spare_the_collector()
+                    spare_the_collector()
                 self.ready.set()
                 log.info("the webhook knows its cluster, and answers on port %d", self.port)
                 await asyncio.Event().wait()
@@ -153,13 +153,3 @@ class Webhook:
             finally:
                 self._stopping.set()
                 await asyncio.sleep(self._drain_seconds)
-
-
-def _spare_the_collector() -> None:
-    """Never look through what there is by now for garbage again.
-
-    The objects of a large cluster take the collector most of a second, in which no review is
-    answered. They refer to nothing that refers back to them, so they go without it when replaced.
-    """
-    gc.collect()
-    gc.freeze()

@@ -26,6 +26,7 @@ from laneway.web.page import Again, Done, NotFound, Page, Report, Routes
 from laneway.web.place import Place, parse
 from laneway.web.rendering import static_files
 from laneway.web.stream.hub import Hub, TooManyError, in_time
+from laneway.web.stream.shared import Drawn, Shared
 from laneway.web.stream.tab import Tab
 from laneway.web.visit import Site, User, Visit
 
@@ -77,6 +78,7 @@ class Web:
         self._metrics = metrics
         site.caches.follow(site.changed)  # before the pages that show rows are told
         self._hub = Hub(site.caches)
+        self._shared = Shared()
         site.ledger.subscribe(lambda _ledger: self._hub.mark(LEDGER))
         site.server.subscribe(self._hub.redraw)
 
@@ -161,19 +163,23 @@ class Web:
         except ValueError:
             return web.Response(status=400)
         visit = await self._visit(request, page, place)
-        concerns: list[Any] = [None]
+        shown = Drawn({}, None)
 
         def draw() -> Mapping[str, str]:
+            nonlocal shown
             if _lacking(visit, page) is not None:
                 raise NotFound(place.path)  # the browser asks again, and is told why not
-            context = self._context(visit, page)
-            concerns[0] = context.get("concerns")
-            return _out_of_band(self._site.rendering.live(page.template, context))
+            shown = self._shared.get(
+                (place.url, visit.user.name, visit.csrf),
+                self._hub.version(page.kinds),
+                lambda: self._draw(visit, page),
+            )
+            return shown.blocks
 
         tab = Tab(
             page.kinds,
             draw,
-            lambda: concerns[0],
+            lambda: shown.concerns,
             is_current=request.query.get("have") == self._hub.version(page.kinds),
             pause=page.pause,
         )
@@ -184,6 +190,11 @@ class Web:
                 return await self._send(request, tab)
         except TooManyError:
             return web.Response(status=503, headers={"Retry-After": "30"})
+
+    def _draw(self, visit: Visit, page: Page) -> Drawn:
+        context = self._context(visit, page)
+        blocks = self._site.rendering.live(page.template, context)
+        return Drawn(_out_of_band(blocks), context.get("concerns"))
 
     async def _send(self, request: web.Request, tab: Tab) -> web.StreamResponse:
         # Not compressed: a compressor keeps what it is given until it has more.

@@ -122,6 +122,7 @@ async def _run(
             port=pages[1],
             settings=settings,
             tls=context,
+            alone=True,
         )
         serving = health_server(*health, registry, ui.waiting_for)
         bound = await stack.enter_async_context(serving)
