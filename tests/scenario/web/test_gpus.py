@@ -194,3 +194,10 @@ async def test_only_what_a_user_may_list_is_shown(site: SimulatedSite, arrive: A
     assert "You may not list sriovgpudevices." in await eve.sees("/gpus", status=403)
     for page in ("", "/vgpus", "/mode", "/withdraw"):
         await eve.html(f"/gpus/{A2}{page}", status=403)
+
+
+async def test_the_list_says_of_each_node_what_its_gpus_lack(admin_of_troubled: Browser) -> None:
+    text = await Person(admin_of_troubled).sees("/gpus")
+    assert "n3 : no agent No agent of Laneway has reported on n3" in text
+    failed = await Person(admin_of_troubled).sees("/gpus?state=failed")
+    assert "1-1 of 1 (2 without filters)" in failed

@@ -299,7 +299,7 @@ async def _nodes(
     return tuple(
         ClusterNode(
             name=one.metadata.name,
-            gpus=one.metadata.name in with_gpus or _labelled(one.metadata.labels),
+            gpus=one.metadata.name in with_gpus or says_gpus(one.metadata.labels),
             agent=one.metadata.name in looked_after,
         )
         for one in nodes
@@ -319,7 +319,8 @@ def is_agent(pod: Pod) -> bool:
     return ("DaemonSet", AGENT) in owners and pod_is_ready(pod)
 
 
-def _labelled(labels: Mapping[str, str]) -> bool:
+def says_gpus(labels: Mapping[str, str]) -> bool:
+    """Whether the labels of a node say that it has GPUs for VMs."""
     return any(
         value == "true"
         and (

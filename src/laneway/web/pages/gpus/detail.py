@@ -14,7 +14,7 @@ from laneway.views.answers import of_layout
 from laneway.views.explain.gpu import with_answer
 from laneway.views.gpus import Gpu
 from laneway.views.page import Page as Explained
-from laneway.views.state import NEXT, layout_state, notes, state
+from laneway.views.state import NEXT, layout_state, state
 from laneway.views.vgpus import profile
 from laneway.web import holders
 from laneway.web.access import question
@@ -70,8 +70,7 @@ def _context(visit: Visit) -> Context:
         "is_state": state_of(visit.caches, gpu.device),
         "kinds": KINDS,
         "words": state(gpu),
-        "notes": list(notes(gpu)),
-        "next_step": NEXT.get(gpu.ready.reason, "").format(title=gpu.title) if gpu.ready else "",
+        "why": _why(gpu),
         "picture": gpu_picture(picture, ids="gpu", say=visit.texts) if picture else "",
         "picture_title": memory.title(memory.picture(gpu)),
         "sections": [one for one in sections if one.shown and not one.picture],
@@ -88,6 +87,14 @@ def _context(visit: Visit) -> Context:
         "may_patch": visit.may(PATCH_GPU),
         "concerns": concerns(gpu),
     }
+
+
+def _why(gpu: Gpu) -> str:
+    """Why it is not as desired, or the next step where it offers nothing yet."""
+    answer = gpu.ready
+    if answer is None or answer.status == "True":
+        return ""
+    return NEXT.get(answer.reason, "").format(title=gpu.title) or answer.message
 
 
 def _row(visit: Visit, vgpu: VGPUDevice) -> Vgpu:

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from laneway.api import DeviceNode, find_condition
+from laneway.controllers.doctor.facts import says_gpus
 from laneway.views.gpus import staleness
-from laneway.web.caches import Change, Node
+from laneway.web.caches import NODE, Change, Node
 from laneway.web.pages.gpus.rows import Row
 from laneway.web.pages.gpus.states import ordered
 from laneway.web.visit import Visit
@@ -50,13 +51,19 @@ def _of_nodes(visit: Visit) -> Iterator[Lack]:
     agents = caches.device_nodes.store
     for node in caches.nodes.store:
         name = node.metadata.name
-        if away := _node_words(node):
+        if (away := _node_words(node)) and _has_gpus(visit, node):
             yield Lack(name, texts("gpus.lack_node"), away)
-        elif agents.get(name) is None:
+        elif agents.get(name) is None and _has_gpus(visit, node):
             yield Lack(name, texts("gpus.lack_agent"), texts("gpus.lack_agent_words", node=name))
     for agent in agents:
         for reason, words in _agent(agent):
             yield Lack(agent.metadata.name, reason, words)
+
+
+def _has_gpus(visit: Visit, node: Node) -> bool:
+    """Whether a node has GPUs, as its labels say or an agent has reported."""
+    found = visit.caches.gpus.store.by(NODE, node.metadata.name)
+    return bool(found) or says_gpus(node.metadata.labels)
 
 
 def _node_words(node: Node | None) -> str:
