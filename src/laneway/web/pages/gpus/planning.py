@@ -59,10 +59,21 @@ class Plan(NamedTuple):
         return Desired(self.counts.vgpus, self.mode, self.take_over, self.when_possible)
 
 
+def layouts_for(visit: Visit, gpu: Gpu) -> list[VGPULayout]:
+    """The layouts that may mean a GPU: there can be one for each GPU of the cluster."""
+    return [
+        layout
+        for layout in visit.caches.layouts.store
+        if not (names := layout.spec.gpu_selector.names)
+        or gpu.name in names
+        or layout.metadata.name == gpu.name
+    ]
+
+
 def own_layout(visit: Visit, gpu: Gpu) -> VGPULayout | None:
     """The layout of this GPU alone; None where there is none, or another has the GPU."""
     try:
-        return changes.own_layout(gpu, list(visit.caches.layouts.store), BY)
+        return changes.own_layout(gpu, layouts_for(visit, gpu), BY)
     except RefusedError:
         return None
 
@@ -124,7 +135,7 @@ async def _prepare(visit: Visit) -> None:
 
 def against(visit: Visit, gpu: Gpu) -> Iterator[str]:
     """Reasons against any change of its vGPUs."""
-    return changes.against(gpu, list(visit.caches.layouts.store), BY)
+    return changes.against(gpu, layouts_for(visit, gpu), BY)
 
 
 def _context(visit: Visit) -> Context:
