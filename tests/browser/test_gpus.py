@@ -1,0 +1,46 @@
+"""The vGPUs of a GPU, planned as numbers are typed, and applied as what was shown."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from support.chromium import Person, axe
+from support.web_site import DEVICES, WebSite
+
+NODE = "sim-a2-4"
+GPU, ADDRESS = f"{NODE}-000008000", "0000:08:00.0"
+VGPU = f"/apis/{DEVICES}/v1beta1/vgpudevices/{NODE}-000008004"
+
+
+def test_a_plan_follows_what_is_typed_and_what_becomes_of_the_gpu(
+    administrator: Person, site: WebSite
+) -> None:
+    page = administrator.go(f"/gpus?node={NODE}")
+    page.get_by_role("link", name=ADDRESS).click()
+    page.get_by_role("link", name="Plan vGPUs").click()
+    plan = page.get_by_role("region", name="What would happen")
+    larger, smaller = (page.get_by_label(name, exact=True) for name in ("A2-8Q", "A2-4Q"))
+    larger.fill("1")
+    expect(plan.get_by_role("img", name="8 GiB of 16 GiB")).to_be_visible()
+    smaller.fill("2")
+    expect(plan).to_contain_text("all vGPUs of 0000:08:00.0 must have one size")
+    expect(plan.get_by_role("button", name="Apply")).to_be_disabled()
+    expect(smaller).to_be_focused()
+    page.get_by_label("Mode").select_option("MixedSize")
+    expect(plan.get_by_role("img", name="16 GiB of 16 GiB")).to_be_visible()
+    axe(page)
+
+    # Meanwhile someone else takes a part of the GPU.
+    site.api.call(VGPU, "PATCH", {"spec": {"enabled": True, "vGPUTypeName": "NVIDIA A2-16Q"}})
+    expect(plan).to_contain_text("Single VGPUDevices configure the vGPUs")
+    expect(smaller).to_have_value("2")
+    page.get_by_label("Take over vGPUs").check()
+    page.get_by_role("button", name="Apply: A2-4Q=2, A2-8Q=1").click()
+
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"{NODE}/{ADDRESS}")
+    expect(page.get_by_text("The layout is stored: A2-4Q=2, A2-8Q=1.")).to_be_visible()
+    now = page.get_by_role("img", name="16 GiB of 16 GiB")
+    expect(now).to_be_visible()
+    expect(page.get_by_text(f"{GPU}: Done").first).to_be_visible()
+    page.reload()
+    expect(now).to_contain_text("A2-8Q")
