@@ -216,3 +216,23 @@ async def test_a_user_sees_and_changes_vms_of_own_namespaces_only(
     assert "You may not delete virtualmachines in this namespace." in shown
     await admin.sends("/vms/default/secret/delete")
     await admin.waits("/vms/new", lambda text: "3 of 3 free" in text)
+
+
+async def test_the_form_knows_whose_claims_they_are(
+    admin: Person, site: SimulatedSite, arrive: Any
+) -> None:
+    claim = {
+        "apiVersion": "devices.harvesterhci.io/v1beta1",
+        "kind": "PCIDeviceClaim",
+        "spec": {"address": "0000:04:00.1", "nodeName": "sim-a2-1", "userName": "admin"},
+    }
+    name = "sim-a2-1-000004001"
+    site.make("/apis/devices.harvesterhci.io/v1beta1/pcideviceclaims", claim, name)
+    form = f"/vms/new?namespace=team&cores=1&device={name}"
+    await admin.waits(form, lambda text: "1 node has all of it." in text)
+    refused = f"device pcidevice/{name} is claimed by another user"
+    assert refused not in await admin.sees(form)
+    bob = await arrive(
+        site.account("bob", rule("kubevirt.io", ["virtualmachines"], ["create"]), namespace="team")
+    )
+    assert refused in await bob.sees(form)

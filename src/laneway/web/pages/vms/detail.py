@@ -10,10 +10,11 @@ from laneway.views.explain.vm import start_answer
 from laneway.views.vms import Vm
 from laneway.web.access import Question, question
 from laneway.web.caches import Change
+from laneway.web.judged import world_of
 from laneway.web.page import Context, Page
 from laneway.web.pages.vms import seen
 from laneway.web.pages.vms.listing import sign
-from laneway.web.pages.vms.resources import kind_of, url_of, world_of
+from laneway.web.pages.vms.resources import kind_of, url_of
 from laneway.web.place import link
 from laneway.web.visit import Visit
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from laneway.changes import vms as changes
 from laneway.kube.kubevirt import Devices
 from laneway.views.vms import Vm, is_exact
+from laneway.web.judged import world_of
 from laneway.web.page import Action, Again, Context, Done, Page
 from laneway.web.pages.vms import detail, form, seen
 from laneway.web.pages.vms.fields import Typed, sent, typed
-from laneway.web.pages.vms.fit import fit
-from laneway.web.pages.vms.resources import requested, world_of
+from laneway.web.pages.vms.fit import fit, load
+from laneway.web.pages.vms.resources import requested
 from laneway.web.visit import Visit
 
 
@@ -46,6 +47,15 @@ def _context(visit: Visit) -> Context:
     }
 
 
+async def _prepare(visit: Visit) -> None:
+    await detail.load(visit)
+    vm, fields = seen.named(visit), typed(visit)
+    devices = changes.after(
+        vm.spec.domain.devices, _attached(visit, vm, fields), fields.all("detach")
+    )
+    await load(visit, vm.consumer, vm.desired, devices)
+
+
 async def _act(visit: Visit) -> Done | Again:
     await detail.load(visit)
     vm = seen.named(visit)
@@ -72,6 +82,6 @@ PAGE = Page(
     "vms-devices.html",
     _context,
     kinds=frozenset({"ledger"}),
-    prepare=detail.load,
+    prepare=_prepare,
 )
 ACTION = Action("/vms/{namespace}/{name}/devices", _act)

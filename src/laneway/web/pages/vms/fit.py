@@ -1,7 +1,7 @@
 """Whether a VM could have the devices that a form names: what admission would say, and the nodes.
 
-Nothing is written or asked for: the rules are those of the webhook, applied to what this process
-knows. Only whose claims they are is left to the write.
+Nothing is written: the rules are those of the webhook, applied to what this process knows, and to
+the user's rights to claims of others.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from laneway.admission.request import Requester
+from laneway.admission.request import Access, Requester
 from laneway.admission.vms.devices import named
 from laneway.admission.vms.displays import has_ramfb
 from laneway.admission.vms.mutate import as_stored
-from laneway.admission.vms.validate import Case, judge_case
+from laneway.admission.vms.validate import Case, asks_case, judge_case
+from laneway.admission.world import World
+from laneway.api import PCIDeviceClaim
 from laneway.core.ledger.answer import can_start
 from laneway.core.ledger.facts import Consumer
 from laneway.core.ledger.ledger import Ledger
@@ -27,9 +29,11 @@ from laneway.kube.kubevirt import (
     InstanceSpec,
     VirtualMachineSpec,
 )
+from laneway.kube.resource import served
 from laneway.views import vms
 from laneway.views.fitting import Fitting, Wanted, fitting, supplies
-from laneway.web.pages.vms.resources import world_of
+from laneway.web.access import Question
+from laneway.web.judged import world_of
 from laneway.web.visit import Visit
 
 
@@ -67,18 +71,12 @@ def fit(visit: Visit, consumer: Consumer, vm: VirtualMachineSpec, devices: Devic
     if ledger is None:
         return None
     world = world_of(visit)
-    had = vm.template.spec.domain.devices
-    stored = as_stored(_with(vm, devices), world)
-    spec = _with(vm, stored).template.spec
-    case = Case(
-        f"{consumer.namespace}/{consumer.name}",
-        spec,
-        had,
-        runs=False,
-        itself=(consumer,),
-        granted=True,
+    case, requester = _case(consumer, vm, devices, world), Requester(visit.user.name)
+    spec, stored = case.spec, case.spec.domain.devices
+    granted = frozenset(
+        one for one in asks_case(case, requester, world) if visit.may(_question(one))
     )
-    verdict = judge_case(case, Requester(), world, frozenset())
+    verdict = judge_case(case, requester, world, granted)
     resources = vms.requests(stored.all)
     nodes = frozenset(
         found.node for one in stored.all if (found := named(world, one)) and found.node
@@ -106,8 +104,32 @@ def fit(visit: Visit, consumer: Consumer, vm: VirtualMachineSpec, devices: Devic
     )
 
 
+_GROUP = served(PCIDeviceClaim).group
 _CANNOT_START = "The VM cannot start now: "
 """How admission begins what the table of nodes shows at length."""
+
+
+async def load(visit: Visit, consumer: Consumer, vm: VirtualMachineSpec, devices: Devices) -> None:
+    """Wait for the answers about claims of others that these devices need."""
+    world = world_of(visit)
+    case = _case(consumer, vm, devices, world)
+    asked = asks_case(case, Requester(visit.user.name), world)
+    await visit.user.access.load(map(_question, asked))
+
+
+def _case(consumer: Consumer, vm: VirtualMachineSpec, devices: Devices, world: World) -> Case:
+    stored = as_stored(_with(vm, devices), world)
+    return Case(
+        f"{consumer.namespace}/{consumer.name}",
+        _with(vm, stored).template.spec,
+        vm.template.spec.domain.devices,
+        runs=False,
+        itself=(consumer,),
+    )
+
+
+def _question(asked: Access) -> Question:
+    return Question(asked.verb, _GROUP, asked.resource, name=asked.name)
 
 
 def _with(vm: VirtualMachineSpec, devices: Devices) -> VirtualMachineSpec:

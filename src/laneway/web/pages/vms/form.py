@@ -11,11 +11,12 @@ from laneway.kube.errors import AlreadyExistsError, ApiError, ForbiddenError, Ku
 from laneway.views.fitting import Cause
 from laneway.views.order import natural
 from laneway.web import holders
+from laneway.web.judged import world_of
 from laneway.web.page import Context
 from laneway.web.pages.vms import resources, seen
 from laneway.web.pages.vms.fields import COUNT, MOST, Typed
 from laneway.web.pages.vms.fit import Fit
-from laneway.web.pages.vms.resources import kind_of, world_of
+from laneway.web.pages.vms.resources import kind_of
 from laneway.web.visit import Visit
 
 _USERS = 3

@@ -11,9 +11,10 @@ from laneway.views.order import natural
 from laneway.views.vms import Vm
 from laneway.web.access import question
 from laneway.web.caches import Change
+from laneway.web.judged import world_of
 from laneway.web.page import Context, Page
 from laneway.web.pages.vms import seen
-from laneway.web.pages.vms.resources import kind_of, url_of, world_of
+from laneway.web.pages.vms.resources import kind_of, url_of
 from laneway.web.tables.table import Column, Filter, Option, Table
 from laneway.web.visit import Visit
 

@@ -24,12 +24,13 @@ from laneway.kube.kubevirt import (
 )
 from laneway.kube.resource import Resource
 from laneway.views.vms import bytes_of
+from laneway.web.judged import world_of
 from laneway.web.page import Action, Again, Context, Done, Page
 from laneway.web.pages.vms import form, seen
 from laneway.web.pages.vms.fields import Typed, sent, typed
-from laneway.web.pages.vms.fit import fit
+from laneway.web.pages.vms.fit import fit, load
 from laneway.web.pages.vms.listing import CREATE
-from laneway.web.pages.vms.resources import requested, world_of
+from laneway.web.pages.vms.resources import requested
 from laneway.web.place import link
 from laneway.web.visit import Visit
 
@@ -99,7 +100,10 @@ async def _prepare(visit: Visit) -> None:
     names, is_all = await _namespaces(visit)
     allowed = await visit.user.access.load_namespaces(CREATE, names)
     visit.data["namespaces"], visit.data["all"] = sorted(allowed), is_all
-    visit.data["claims"] = await _claims(visit, values(visit, typed(visit)).namespace)
+    fields = typed(visit)
+    given = values(visit, fields)
+    visit.data["claims"] = await _claims(visit, given.namespace)
+    await load(visit, _consumer(given), _spec(given), _devices(visit, fields))
 
 
 async def _namespaces(visit: Visit) -> tuple[set[str], bool]:
@@ -135,6 +139,10 @@ def _devices(visit: Visit, fields: Typed) -> Devices:
     return requested(fields.numbers, fields.all("device"), (), world_of(visit))
 
 
+def _consumer(given: Values) -> Consumer:
+    return Consumer(ConsumerKind.VM, given.namespace, given.name or "new")
+
+
 def _spec(given: Values) -> VirtualMachineSpec:
     """The part of the VM on which it depends where it fits."""
     cores = int(given.cores) if _is_number(given.cores) else 0
@@ -153,7 +161,6 @@ def _is_number(text: str) -> bool:
 def _context(visit: Visit) -> Context:
     fields = typed(visit)
     given = values(visit, fields)
-    consumer = Consumer(ConsumerKind.VM, given.namespace, given.name or "new")
     texts = visit.texts
     claims = visit.data.get("claims")
     is_refused = visit.data.get("all") and not visit.data.get("namespaces")
@@ -169,7 +176,7 @@ def _context(visit: Visit) -> Context:
         "reason": texts("vms.may_not_create") if is_refused else "",
         "homes": form.options(one.metadata.name for one in visit.caches.nodes.store),
         "verdict": form.verdict(
-            visit, fields, fit(visit, consumer, _spec(given), _devices(visit, fields))
+            visit, fields, fit(visit, _consumer(given), _spec(given), _devices(visit, fields))
         ),
         "problems": {**form.wrong(visit, fields), **visit.problems},
     }

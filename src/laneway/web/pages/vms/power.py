@@ -12,9 +12,10 @@ from laneway.kube.errors import ApiError, ForbiddenError, KubeError
 from laneway.kube.kubevirt import VirtualMachine
 from laneway.views import vms
 from laneway.views.explain.vm import start_answer
+from laneway.web.judged import world_of
 from laneway.web.page import Action, Again, Context, Done, Page
 from laneway.web.pages.vms import detail, seen
-from laneway.web.pages.vms.resources import url_of, world_of
+from laneway.web.pages.vms.resources import url_of
 from laneway.web.visit import Visit
 
 _ACTS: dict[str, Callable[[Client, VirtualMachine], Awaitable[None]]] = {

@@ -20,7 +20,6 @@ from laneway.kube.kubevirt import DeviceRequest, Devices
 from laneway.views.order import natural
 from laneway.views.vms import is_exact
 from laneway.web.place import link
-from laneway.web.visit import Visit
 
 _SHOWN = 40
 """So many devices are listed to choose from; a node or a text shows others."""
@@ -55,22 +54,6 @@ class Device(NamedTuple):
     others: int
     """How many further devices there are of its pool."""
     url: str
-
-
-def world_of(visit: Visit) -> World:
-    """What the rules of admission look at, as this process knows it."""
-    caches = visit.caches
-    return World(
-        nodes=caches.nodes.store,
-        pci_devices=caches.pci.store,
-        claims=caches.claims.store,
-        vgpus=caches.vgpus.store,
-        usb_devices=caches.usb.store,
-        usb_claims=caches.usb_claims.store,
-        vms=caches.vms.store,
-        instances=caches.instances.store,
-        ledger=lambda: visit.ledger,
-    )
 
 
 def kind_of(resource: str, world: World, name: str = "") -> Kind:
