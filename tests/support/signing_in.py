@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
 import aiohttp
@@ -35,6 +35,8 @@ TEAM = "team"
 """The namespace in which Alice may read pods."""
 RBAC = "rbac.authorization.k8s.io"
 
+Sent = Mapping[str, str] | Sequence[tuple[str, str]]
+"""The fields of a form; some may stand several times."""
 _CSRF = re.compile(r'name="csrf" value="([0-9a-f]+)"')
 
 
@@ -69,7 +71,7 @@ class Browser:
     async def get(self, path: str, **headers: str) -> Reply:
         return await self._ask("GET", path, None, headers)
 
-    async def post(self, path: str, fields: Mapping[str, str], **headers: str) -> Reply:
+    async def post(self, path: str, fields: Sent, **headers: str) -> Reply:
         return await self._ask("POST", path, fields, headers)
 
     async def follow(self, path: str) -> Reply:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from laneway.api import VGPUDevice
 from laneway.changes import vgpu_devices as changes
 from laneway.core.use import Use, VmState
@@ -40,7 +42,7 @@ def _context(visit: Visit) -> Context:
     row = _row(visit)
     gpu, vgpu, texts = _gpu(visit, row), row.vgpu, visit.texts
     holder = holders.of_vgpu(visit, vgpu)
-    sections = with_answer(Explained("", ()), vgpu, gpu).sections
+    sections = with_answer(Explained("", ()), _without_holder(vgpu), gpu).sections
     is_there = vgpu.spec.enabled or bool(vgpu.status.vgpu_status)
     picker = picker_of([(vgpu, gpu)])
     return {
@@ -69,6 +71,11 @@ def _steps(row: Row, gpu: Gpu | None) -> Sequence[tuple[str, Sequence[str]]]:
     if gpu is None or row.state.kind != "progress":
         return []
     return [(layout.metadata.name, entry.steps) for layout, entry in entries(gpu) if entry.steps]
+
+
+def _without_holder(vgpu: VGPUDevice) -> VGPUDevice:
+    """The holder is shown apart, as far as the user may see it."""
+    return replace(vgpu, status=replace(vgpu.status, allocation=None))
 
 
 def _possible(vgpu: VGPUDevice, gpu: Gpu | None) -> list[str]:
