@@ -78,7 +78,7 @@ def _back(visit: Visit, family: Family) -> str:
 
 async def _prepare(visit: Visit, family: Family) -> None:
     rows = _chosen(visit, family, visit.place.all("row"))
-    if not rows:
+    if not rows and visit.place.all("row"):
         raise NotFound("no device of these names")
     write: Write = batches.release if _is_release(visit) else batches.claim
     targets = [family.target(row) for row in rows]
@@ -96,7 +96,9 @@ def _context(visit: Visit, family: Family) -> Context:
     back = _back(visit, family)
     do, names = "release" if release else "claim", ", ".join(row.name for row in rows[:1])
     return {
-        "title": texts.count(f"claiming.{do}_title", len(rows), name=names),
+        "title": texts.count(f"claiming.{do}_title", len(rows), name=names)
+        if rows
+        else texts("claiming.none_selected"),
         "family": family,
         "release": release,
         "lines": lines,

@@ -141,7 +141,7 @@ def why(row: Row) -> str:
 
 
 def brief(row: Row) -> str:
-    """The same within a row of a list: in full where somebody has to act, else by its reason."""
+    """The same within a row of a list: in full where a user has to act, else by its reason."""
     is_, device = state(row), row.device
     if is_ == "needed" and isinstance(device, PCIDevice) and device.status.critical:
         first, *others = device.status.critical

@@ -47,7 +47,7 @@ def port_of(row: Row) -> str:
 
 
 def successors(visit: Visit, row: Row) -> list[Row]:
-    """Devices of the same model on the node that nobody has claimed; those it could be first."""
+    """Unclaimed devices of the same model on the node; those first that it could be."""
     gone = identity_of(row)
     if not gone.vendor:
         return []
