@@ -12,7 +12,7 @@ import pytest
 
 from support.processes import SECONDS
 from support.signing_in import Browser, csrf_of
-from support.web_site import READ, SimulatedSite, rule
+from support.web_site import DEVICES, READ, SimulatedSite, rule
 
 VMS = "/apis/kubevirt.io/v1/namespaces/{}/virtualmachines"
 VGPUS = "/apis/devices.harvesterhci.io/v1beta1/vgpudevices"
@@ -187,7 +187,13 @@ async def test_a_user_sees_and_changes_vms_of_own_namespaces_only(
         rule("kubevirt.io", ["virtualmachines"], [*READ, "create"]),
         rule("", ["persistentvolumeclaims"]),
     ]
-    ann = await arrive(site.account("ann", *rules, namespace="team"))
+    token = site.account("ann", *rules, namespace="team")
+    ann = await arrive(token)
+    unseen = await ann.html("/vms/new?namespace=team&cores=1")
+    assert "You may not list nodes" in unseen
+    assert not [name for name in (RESOURCE, *NAMES) if name in unseen]
+    site.grant("ann", rule(DEVICES, ["vgpudevices"]), rule("", ["nodes"]))
+    ann = await arrive(token)
     await admin.waits("/vms/new", lambda text: "3 of 3 free" in text)
     fields = {**FORM, "namespace": "default", "name": "secret", COUNT: "3", "start": "yes"}
     assert (await admin.sends("/vms/new", **fields))[0] == 303

@@ -20,7 +20,7 @@ from laneway.kube.kubevirt import DeviceRequest
 from laneway.kube.store import Store
 from laneway.web.pages.vms.fields import Typed
 from laneway.web.pages.vms.form import field_of
-from laneway.web.pages.vms.resources import choices, devices, requested
+from laneway.web.pages.vms.resources import FAMILIES, choices, devices, requested
 
 MDEV, NIC = "nvidia.com/NVIDIA_A2-4Q", "intel.com/I350"
 PINNED = "intel.com/n1-000004001"
@@ -33,6 +33,8 @@ LEDGER = build(
         )
     )
 )
+
+ALL = frozenset(FAMILIES)
 
 
 @pytest.fixture
@@ -96,16 +98,16 @@ def test_entries_have_names_of_their_own_and_stand_in_the_list_of_their_kind(
 
 
 def test_a_device_of_a_pool_and_one_alone_are_told_apart(world: World) -> None:
-    [pool] = choices(LEDGER, world)
+    [pool] = choices(LEDGER, world, ALL)
     assert (pool.kind.title, pool.total, pool.free, pool.most) == ("A2-4Q", 2, 2, 1)
-    found, more = devices(LEDGER, world, node="n1", text="", chosen=["n2-000008004"])
+    found, more = devices(LEDGER, world, ALL, node="n1", text="", chosen=["n2-000008004"])
     assert not more
     assert [(one.entry.device.name, one.kind.exact, one.others) for one in found] == [
         ("n2-000008004", False, 1),
         ("n1-000004001", True, 0),
         ("n1-000008004", False, 1),
     ]
-    named, _ = devices(LEDGER, world, node="", text="a2-4q N2", chosen=[])
+    named, _ = devices(LEDGER, world, ALL, node="", text="a2-4q N2", chosen=[])
     assert [one.entry.device.name for one in named] == ["n2-000008004"]
 
 

@@ -10,7 +10,7 @@ from laneway.web.page import Action, Again, Context, Done, Page
 from laneway.web.pages.vms import detail, form, seen
 from laneway.web.pages.vms.fields import Typed, sent, typed
 from laneway.web.pages.vms.fit import fit, load
-from laneway.web.pages.vms.resources import requested
+from laneway.web.pages.vms.resources import FAMILIES, LIST_NODES, requested
 from laneway.web.visit import Visit
 
 
@@ -82,6 +82,7 @@ PAGE = Page(
     "vms-devices.html",
     _context,
     kinds=frozenset({"ledger"}),
+    asks=(LIST_NODES, *FAMILIES.values()),
     prepare=_prepare,
 )
 ACTION = Action("/vms/{namespace}/{name}/devices", _act)

@@ -34,6 +34,7 @@ from laneway.views import vms
 from laneway.views.fitting import Fitting, Wanted, fitting, supplies
 from laneway.web.access import Question
 from laneway.web.judged import world_of
+from laneway.web.pages.vms.resources import LIST_NODES
 from laneway.web.visit import Visit
 
 
@@ -172,9 +173,10 @@ def _fitting(
     memory = {
         node: vms.bytes_of(str(one["memory"])) for node, one in has.items() if "memory" in one
     }
-    return fitting(
+    found = fitting(
         ledger,
         wanted,
         supplies(cpu, [(one.status.node_name, vms.cpu_of(one.spec)) for one in others]),
         supplies(memory, [(one.status.node_name, vms.memory_of(one.spec)) for one in others]),
     )
+    return found if visit.may(LIST_NODES) else found._replace(sites=())

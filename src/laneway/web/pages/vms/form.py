@@ -129,15 +129,17 @@ def choosing(visit: Visit, typed: Typed, has: Iterable[str] = ()) -> Context:
             "most": MOST,
         }
     chosen = typed.all("device")
+    seen = resources.families(visit)
     devices, more = resources.devices(
-        ledger, world, node=typed.get("on"), text=typed.get("find"), chosen=chosen
+        ledger, world, seen, node=typed.get("on"), text=typed.get("find"), chosen=chosen
     )
     had = frozenset(has)
+    sees_nodes = visit.may(resources.LIST_NODES)
     return {
-        "choices": resources.choices(ledger, world),
+        "choices": resources.choices(ledger, world, seen),
         "devices": [one for one in devices if one.entry.device.name not in had],
         "more": more,
-        "nodes": options({node for node, _ in ledger.stocks}),
+        "nodes": options({node for node, _ in ledger.stocks}) if sees_nodes else [],
         "typed": typed,
         "most": MOST,
     }

@@ -30,7 +30,7 @@ from laneway.web.pages.vms import form, seen
 from laneway.web.pages.vms.fields import Typed, sent, typed
 from laneway.web.pages.vms.fit import fit, load
 from laneway.web.pages.vms.listing import CREATE
-from laneway.web.pages.vms.resources import requested
+from laneway.web.pages.vms.resources import FAMILIES, LIST_NODES, requested
 from laneway.web.place import link
 from laneway.web.visit import Visit
 
@@ -174,7 +174,9 @@ def _context(visit: Visit) -> Context:
         "all_namespaces": visit.data.get("all", False),
         "claims": claims,
         "reason": texts("vms.may_not_create") if is_refused else "",
-        "homes": form.options(one.metadata.name for one in visit.caches.nodes.store),
+        "homes": form.options(
+            one.metadata.name for one in visit.caches.nodes.store if visit.may(LIST_NODES)
+        ),
         "verdict": form.verdict(
             visit, fields, fit(visit, _consumer(given), _spec(given), _devices(visit, fields))
         ),
@@ -229,7 +231,7 @@ PAGE = Page(
     _context,
     kinds=frozenset({"ledger"}),
     title="vms.new_title",
-    asks=(CREATE,),
+    asks=(CREATE, LIST_NODES, *FAMILIES.values()),
     prepare=_prepare,
 )
 ACTION = Action("/vms/new", _act)

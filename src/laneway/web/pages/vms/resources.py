@@ -14,15 +14,26 @@ from typing import NamedTuple
 from laneway.admission.vms.devices import find
 from laneway.admission.vms.gpus import frameworks
 from laneway.admission.world import MEDIATED, RESOURCE, World
+from laneway.api import CoreNode, PCIDevice, USBDevice, VGPUDevice
 from laneway.core.ledger.ledger import Entry, Ledger, Stock
 from laneway.core.phrases import short_name
 from laneway.kube.kubevirt import DeviceRequest, Devices
+from laneway.kube.resource import served
 from laneway.views.order import natural
 from laneway.views.vms import is_exact
+from laneway.web.access import question
 from laneway.web.place import link
+from laneway.web.visit import Visit
 
 _SHOWN = 40
 """So many devices are listed to choose from; a node or a text shows others."""
+FAMILIES = {
+    "vgpu": question("list", served(VGPUDevice)),
+    "pci": question("list", served(PCIDevice)),
+    "usb": question("list", served(USBDevice)),
+}
+"""The right to see the devices of a family."""
+LIST_NODES = question("list", served(CoreNode))
 
 
 class Kind(NamedTuple):
@@ -70,14 +81,19 @@ def kind_of(resource: str, world: World, name: str = "") -> Kind:
     return Kind(resource, title or resource, "pci", exact=bool(own) and is_exact(resource, own))
 
 
-def choices(ledger: Ledger, world: World) -> list[Choice]:
-    """Every resource of which there are several, by family and name."""
+def families(visit: Visit) -> frozenset[str]:
+    """Whose devices the user may list, as `Kind.family` calls them."""
+    return frozenset(name for name, asked in FAMILIES.items() if visit.may(asked))
+
+
+def choices(ledger: Ledger, world: World, seen: frozenset[str]) -> list[Choice]:
+    """Every resource of which there are several, of families that are seen, by family and name."""
     found = []
     for resource, homes in ledger.homes.items():
         stocks = [ledger.stocks[node, resource] for node in homes]
         first = next((one.name for stock in stocks for one in stock.devices), "")
         kind = kind_of(resource, world, first)
-        if kind.exact:
+        if kind.exact or kind.family not in seen:
             continue
         free = ledger.free.get(resource, {})
         found.append(
@@ -94,12 +110,32 @@ def choices(ledger: Ledger, world: World) -> list[Choice]:
 
 
 def devices(
-    ledger: Ledger, world: World, *, node: str, text: str, chosen: Iterable[str]
+    ledger: Ledger,
+    world: World,
+    seen: frozenset[str],
+    *,
+    node: str,
+    text: str,
+    chosen: Iterable[str],
 ) -> tuple[list[Device], bool]:
-    """Devices to choose from, those that are chosen first; whether there are more."""
+    """Devices of families that are seen, those that are chosen first; whether there are more."""
     names = dict.fromkeys(chosen)
+    if not seen:
+        return [], False
     first = [(stock, name) for name in names if (stock := _stock_of(name, ledger, world))]
-    rest = (one for one in _matching(ledger, node, text.lower().split()) if one[1] not in names)
+    rest: Iterator[tuple[Stock, str]] = (
+        one for one in _matching(ledger, node, text.lower().split()) if one[1] not in names
+    )
+    if len(seen) < len(FAMILIES):
+        known: dict[str, bool] = {}
+
+        def is_seen(one: tuple[Stock, str]) -> bool:
+            resource = one[0].resource
+            if resource not in known:
+                known[resource] = kind_of(resource, world, one[1]).family in seen
+            return known[resource]
+
+        first, rest = list(filter(is_seen, first)), filter(is_seen, rest)
     listed = [*first, *islice(rest, _SHOWN + 1)]
     more = len(listed) - len(first) > _SHOWN
     if more:
