@@ -19,7 +19,7 @@ from laneway.web.page import Context, Page
 from laneway.web.pages.gpus.states import ordered
 from laneway.web.pages.vgpus.rows import KINDS, STATES, Row, Source
 from laneway.web.tables.rows import Rows
-from laneway.web.tables.table import Column, Filter, Option, Table, View, concerns_rows
+from laneway.web.tables.table import FEW, Column, Filter, Option, Table, View, concerns_rows
 from laneway.web.visit import Visit
 
 VGPUS = served(VGPUDevice)
@@ -46,8 +46,10 @@ def _table(visit: Visit) -> Table[Row]:
 
     @cache
     def parents() -> Sequence[Option]:
-        names = sorted(_rows(visit).values(PARENT), key=gpu_order)
-        return [Option(name, _gpu_title(visit, name)) for name in names if name]
+        names = [name for name in _rows(visit).values(PARENT) if name]
+        if len(names) <= FEW:  # More are not offered, but typed.
+            names.sort(key=gpu_order)
+        return [Option(name, _gpu_title(visit, name)) for name in names]
 
     @cache
     def profiles() -> Sequence[Option]:

@@ -60,7 +60,7 @@ def picker_of(functions: Chosen) -> Picker:
         _merge(backed if gpu.has_mig else sliced, kinds.backed if gpu.has_mig else kinds.sliced)
         for cell in kinds.cells:
             if cell.short not in picks:
-                picks[cell.short] = _pick(functions, cell.name, gpus)
+                picks[cell.short] = _pick(functions, cell.name, gpus, gpu)
     closed: dict[str, list[str]] = {}
     for pick in picks.values():
         if pick.why:
@@ -79,14 +79,14 @@ def _rows(sizes: Mapping[tuple[int, int, str], Size]) -> list[Size]:
     return [sizes[key] for key in sorted(sizes)]
 
 
-def _pick(functions: Chosen, name: str, gpus: Sequence[Gpu]) -> Pick:
+def _pick(functions: Chosen, name: str, gpus: Sequence[Gpu], known_to: Gpu) -> Pick:
     left = {gpu.name: gpu.device.status.fits.get(name, 0) for gpu in gpus}
     takers = 0
     for gpu in gpus:
         able = sum(_can_have(vgpu, name) for vgpu, of in functions if of is gpu)
         fresh = gpu.device.status.fits.get(name)
         takers += able if fresh is None else min(able, max(fresh, _changing(functions, gpu, name)))
-    why = "" if takers else _reason(functions, name)
+    why = "" if takers else _reason(functions, name, known_to)
     return Pick(name, short_name(name), sum(left.values()), takers, why)
 
 
@@ -100,8 +100,7 @@ def _changing(functions: Chosen, gpu: Gpu, name: str) -> int:
     return sum(of is gpu and vgpu.status.configure_vgpu_type_name == name for vgpu, of in functions)
 
 
-def _reason(functions: Chosen, name: str) -> str:
-    for vgpu, gpu in functions:
-        if gpu is not None:
-            return why_not(vgpu, gpu.device, name, gpu.mig)
-    return ""
+def _reason(functions: Chosen, name: str, gpu: Gpu) -> str:
+    """Why the first function of a GPU cannot have a profile."""
+    vgpu = next(vgpu for vgpu, of in functions if of is gpu)
+    return why_not(vgpu, gpu.device, name, gpu.mig)
