@@ -7,7 +7,8 @@ a claim is shown where its device was, because a user has to remove it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from laneway.admission.rules.ownership import vgpu_of
@@ -27,7 +28,8 @@ from laneway.views.order import natural
 from laneway.web import holders
 from laneway.web.holders import Holder
 from laneway.web.judged import world_of
-from laneway.web.tables.table import FEW, Option
+from laneway.web.tables.rows import Rows
+from laneway.web.tables.table import FEW, Option, View
 from laneway.web.visit import Visit
 
 STATES = (
@@ -56,12 +58,18 @@ SIGNS: Mapping[str, str] = {
 """The icon of each state; of others it is `off`."""
 
 
+AnyDevice = PCIDevice | USBDevice
+AnyClaim = PCIDeviceClaim | USBDeviceClaim
+
+
 class Row(NamedTuple):
     """A device and its claim; one of them can be missing."""
 
     name: str
-    device: PCIDevice | USBDevice | None
-    claim: PCIDeviceClaim | USBDeviceClaim | None
+    device: AnyDevice | None
+    claim: AnyClaim | None
+    state: str
+    """One of `STATES`."""
 
     @property
     def node(self) -> str:
@@ -105,12 +113,17 @@ class Row(NamedTuple):
         )
 
 
-def state(row: Row) -> str:
-    """One of `STATES`."""
-    device, claim = row.device, row.claim
+def row(name: str, device: AnyDevice | None, claim: AnyClaim | None) -> Row | None:
+    """A device by what there is of it; None where there is nothing."""
+    if device is None and claim is None:
+        return None
+    return Row(name, device, claim, _state(device, claim))
+
+
+def _state(device: AnyDevice | None, claim: AnyClaim | None) -> str:
     is_gone = device is None or is_orphaned(device)
-    if claim is None:
-        return "gone" if is_gone else _unclaimed(row)
+    if claim is None or device is None:
+        return "gone" if is_gone or device is None else _unclaimed(device)
     if claim.metadata.deletion_timestamp:
         return "releasing"
     if is_gone:
@@ -121,7 +134,7 @@ def state(row: Row) -> str:
     return {"done": "claimed", "refused": "failed"}.get(found.kind, "progress")
 
 
-def is_orphaned(device: PCIDevice | USBDevice) -> bool:
+def is_orphaned(device: AnyDevice) -> bool:
     """Whether a USB device is claimed and no longer plugged in."""
     return isinstance(device, USBDevice) and device.status.status == USB_ORPHANED
 
@@ -142,7 +155,7 @@ def why(row: Row) -> str:
 
 def brief(row: Row) -> str:
     """The same within a row of a list: in full where a user has to act, else by its reason."""
-    is_, device = state(row), row.device
+    is_, device = row.state, row.device
     if is_ == "needed" and isinstance(device, PCIDevice) and device.status.critical:
         first, *others = device.status.critical
         return f"{first} (+{len(others)})" if others else first
@@ -154,10 +167,7 @@ def brief(row: Row) -> str:
     return said.reason if said is not None else ""
 
 
-def _unclaimed(row: Row) -> str:
-    device = row.device
-    if device is None:
-        return "gone"
+def _unclaimed(device: AnyDevice) -> str:
     if isinstance(device, PCIDevice) and device.status.critical:
         return "needed"
     said = find_condition(device.status.conditions, "Claimable")
@@ -175,6 +185,25 @@ def users(visit: Visit, row: Row) -> list[Holder]:
         holders.of_consumer(visit, use.consumer, is_stopped=use.state is not VmState.RUNS)
         for use in users_of(world_of(visit), row.name)
     ]
+
+
+def subtotals(view: View[Row], rows: Rows[Row]) -> Mapping[str, Sequence[tuple[str, int]]]:
+    """How many rows of each group of the page are in which state, on all pages."""
+    grouping = next((one for one in view.groupings if one.id == view.group), None)
+    if grouping is None or grouping.id == "state":
+        return {}
+    shown: dict[str, Counter[str]] = {group.value: Counter() for group in view.groups}
+    if rows.is_indexed(grouping.id) and view.matching == view.total:
+        for value, count in shown.items():
+            count.update(entry.item.state for entry in rows.with_value(grouping.id, value))
+    else:
+        for entry in view.found:
+            for value in grouping.values(entry.item):
+                if value in shown:
+                    shown[value][entry.item.state] += 1
+    return {
+        value: [(one, count[one]) for one in STATES if count[one]] for value, count in shown.items()
+    }
 
 
 def options(names: Iterable[str]) -> list[Option]:

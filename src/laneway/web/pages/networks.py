@@ -21,7 +21,7 @@ from laneway.views.answers import answer_of
 from laneway.web import holders, judged
 from laneway.web.access import question
 from laneway.web.caches import NODE, Change
-from laneway.web.claiming import rows as claiming
+from laneway.web.claiming.rows import SIGNS as FUNCTION_SIGNS
 from laneway.web.claiming.rows import Row, by_name, options
 from laneway.web.page import Action, Again, Context, Done, NotFound, Page
 from laneway.web.pages.pci.family import row_of
@@ -191,8 +191,7 @@ def _one(visit: Visit) -> Context:
         "interface": interface(card),
         "device": device,
         "functions": _functions(visit, card),
-        "function_state": claiming.state,
-        "function_signs": claiming.SIGNS,
+        "function_signs": FUNCTION_SIGNS,
         "holder": lambda row: holders.of_allocation(visit, row.allocation),
         # The number itself is no obstacle; what is asked is whether it can change at all.
         "against": _against(visit, card, 0 if card.spec.num_vfs else 1),

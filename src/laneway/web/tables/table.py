@@ -8,7 +8,7 @@ shows the table.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -59,6 +59,8 @@ class Filter(Generic[T]):
     """The order of groups, by their values."""
     unset: str = ""
     """What it is called that nothing is selected, where that is not just any row."""
+    narrows: bool = True
+    """False: the page has decided by it which rows there are."""
 
 
 class Head(NamedTuple):
@@ -154,7 +156,8 @@ class Table(Generic[T]):
     def view(self, items: Sequence[T] | Rows[T], place: Place) -> View[T]:
         """What the query of a page shows of these items."""
         rows = items if isinstance(items, Rows) else self.rows(items)
-        chosen = {one.id: place.get(one.id) for one in self.filters if place.get(one.id)}
+        named = {one.id: place.get(one.id) for one in self.filters if place.get(one.id)}
+        chosen = {one.id: named[one.id] for one in self.filters if one.narrows and one.id in named}
         search = place.get("q").strip()
         chosen_group = place.get("group") or self.group
         grouping = next((f for f in self.filters if f.groups and f.id == chosen_group), None)
@@ -174,8 +177,8 @@ class Table(Generic[T]):
         return View(
             place=place,
             heads=[self._head(one, place, sort) for one in self.columns],
-            choices=[_choice(one, chosen.get(one.id, "")) for one in self.filters],
-            chips=self._chips(chosen, search, place),
+            choices=[_choice(one, named.get(one.id, "")) for one in self.filters],
+            chips=self._chips(named, search, place),
             groups=_groups(
                 [entry.item for entry in shown], grouping, _counting(rows, found, chosen, search)
             ),
@@ -325,11 +328,14 @@ def _counting(
     rows: Rows[T], found: Sequence[Entry[T]], chosen: dict[str, str], search: str
 ) -> Callable[[Filter[T], str], int]:
     """How many rows there are in a group, on all pages."""
+    counts: Counter[str] = Counter()
 
     def count(grouping: Filter[T], value: str) -> int:
         if rows.is_indexed(grouping.id) and not chosen and not search:
             return rows.count(grouping.id, value)
-        return sum(_group_of(grouping, entry.item) == value for entry in found)
+        if not counts:
+            counts.update(_group_of(grouping, entry.item) for entry in found)
+        return counts[value]
 
     return count
 

@@ -12,7 +12,7 @@ from laneway.web.access import question
 from laneway.web.caches import Change
 from laneway.web.claiming import change
 from laneway.web.claiming.family import claiming, refused
-from laneway.web.claiming.rows import SIGNS, Row, state, users, why
+from laneway.web.claiming.rows import SIGNS, Row, users, why
 from laneway.web.page import Action, Context, NotFound, Page
 from laneway.web.pages.pci import facts
 from laneway.web.pages.pci.family import FAMILY, members_of, row_of, stays
@@ -47,8 +47,7 @@ def _context(visit: Visit) -> Context:
     return {
         "title": f"{row.node}/{address_of(row)}",
         "row": row,
-        "is_state": state(row),
-        "state": state,
+        "is_state": row.state,
         "signs": SIGNS,
         "why": why,
         "members": [Member(one, one.name == row.name, stays(one)) for one in members],

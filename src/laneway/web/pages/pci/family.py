@@ -9,36 +9,34 @@ from laneway.api import PCIDevice, PCIDeviceClaim
 from laneway.core.passthrough.iommu_group import system_bridge
 from laneway.kube.resource import served
 from laneway.web.claiming.family import Family
-from laneway.web.claiming.rows import Row
+from laneway.web.claiming.rows import Row, row
 from laneway.web.visit import Visit
 
 
 def row_of(visit: Visit, name: str) -> Row | None:
     """A device by name."""
     caches = visit.caches
-    device, claim = caches.pci.store.get(name), caches.claims.store.get(name)
-    return None if device is None and claim is None else Row(name, device, claim)
+    return row(name, caches.pci.store.get(name), caches.claims.store.get(name))
 
 
-def members_of(visit: Visit, row: Row) -> list[Row]:
+def members_of(visit: Visit, one: Row) -> list[Row]:
     """All devices of its IOMMU group by address, itself among them."""
-    if not isinstance(row.device, PCIDevice) or not row.device.status.iommu_group:
+    if not isinstance(one.device, PCIDevice) or not one.device.status.iommu_group:
         return []
-    status = row.device.status
+    status = one.device.status
     found = visit.caches.pci.store.by(GROUP, (status.node_name, status.iommu_group))
-    devices = sorted(found, key=lambda one: one.status.address)
-    claims = visit.caches.claims.store
-    return [Row(one.metadata.name, one, claims.get(one.metadata.name)) for one in devices]
+    names = [member.metadata.name for member in sorted(found, key=lambda one: one.status.address)]
+    return [member for name in names if (member := row_of(visit, name))]
 
 
-def stays(row: Row) -> bool:
+def stays(one: Row) -> bool:
     """Whether a device stays on its driver when its group leaves the node: a bridge."""
-    return isinstance(row.device, PCIDevice) and system_bridge(row.device.status.class_id)
+    return isinstance(one.device, PCIDevice) and system_bridge(one.device.status.class_id)
 
 
-def _together(visit: Visit, row: Row) -> Sequence[Row]:
-    members = members_of(visit, row)
-    return [one for one in members if one.name != row.name and not stays(one)]
+def _together(visit: Visit, one: Row) -> Sequence[Row]:
+    members = members_of(visit, one)
+    return [member for member in members if member.name != one.name and not stays(member)]
 
 
 FAMILY = Family("pci", "PCIDevice", served(PCIDeviceClaim), row_of, _together)

@@ -6,16 +6,18 @@ page. They are left out here until a user asks for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from laneway.admission.world import PARENT
 from laneway.api import Allocation, PCIDevice, PCIDeviceClaim
 from laneway.core import keys
 from laneway.kube.resource import served
 from laneway.web import holders
 from laneway.web.access import question
 from laneway.web.caches import NODE, Change
-from laneway.web.claiming.rows import SIGNS, STATES, Row, brief, by_name, options, state
-from laneway.web.page import Action, Context, Page
+from laneway.web.claiming.rows import SIGNS, STATES, Row, brief, by_name, options, subtotals
+from laneway.web.page import Context, Page
+from laneway.web.pages.pci.family import row_of
 from laneway.web.tables.rows import Rows
 from laneway.web.tables.table import Column, Filter, Option, Table, concerns_rows
 from laneway.web.visit import Visit
@@ -77,7 +79,7 @@ def _text(row: Row) -> str:
 def _columns(visit: Visit) -> list[Column[Row]]:
     texts = visit.texts
     return [
-        Column("state", texts("claiming.state"), order=lambda row: STATES.index(state(row))),
+        Column("state", texts("claiming.state"), order=lambda row: STATES.index(row.state)),
         Column("name", texts("claiming.device"), order=lambda row: by_name(row.name)),
         Column("node", texts("claiming.node"), order=lambda row: by_name(row.node)),
         Column("driver", texts("pci.driver"), lambda row: _status(row, "kernel_driver_in_use")),
@@ -89,15 +91,8 @@ def _columns(visit: Visit) -> list[Column[Row]]:
     ]
 
 
-def _filters(visit: Visit, gpu: str, card: str) -> list[Filter[Row]]:
-    """`gpu` and `card`: what is chosen; where both are, the functions of either are shown."""
+def _filters(visit: Visit) -> list[Filter[Row]]:
     texts, caches = visit.texts, visit.caches
-
-    def of_gpu(row: Row) -> Iterable[str]:
-        return (gpu,) if gpu and card and card_of(row) == card else (gpu_of(row),)
-
-    def of_card(row: Row) -> Iterable[str]:
-        return (card,) if gpu and card and gpu_of(row) == gpu else (card_of(row),)
 
     def descriptions() -> Sequence[Option]:
         return options(_rows(visit).values("description"))
@@ -127,7 +122,7 @@ def _filters(visit: Visit, gpu: str, card: str) -> list[Filter[Row]]:
         Filter(
             "state",
             texts("claiming.state"),
-            values=lambda row: (state(row),),
+            values=lambda row: (row.state,),
             options=lambda: [Option(one, texts(f"claiming.state_{one}")) for one in STATES],
             groups=True,
         ),
@@ -140,14 +135,16 @@ def _filters(visit: Visit, gpu: str, card: str) -> list[Filter[Row]]:
         Filter(
             "gpu",
             texts("pci.of_gpu"),
-            values=of_gpu,
+            values=lambda row: (gpu_of(row),),
             options=lambda: options(one.metadata.name for one in caches.gpus.store),
+            narrows=False,
         ),
         Filter(
             "card",
             texts("pci.of_card"),
-            values=of_card,
+            values=lambda row: (card_of(row),),
             options=lambda: options(one.metadata.name for one in caches.networks.store),
+            narrows=False,
         ),
         Filter(
             "functions",
@@ -155,41 +152,48 @@ def _filters(visit: Visit, gpu: str, card: str) -> list[Filter[Row]]:
             values=lambda _row: ("all",),
             options=lambda: [Option("all", texts("pci.functions_shown"))],
             unset=texts("pci.functions_hidden"),
+            narrows=False,
         ),
     ]
 
 
-def table_of(visit: Visit, gpu: str = "", card: str = "") -> Table[Row]:
+def _table(visit: Visit) -> Table[Row]:
     return Table(
         columns=_columns(visit),
         key=lambda row: row.name,
         text=_text,
         order=lambda row: (by_name(row.node), address_of(row)),
-        filters=_filters(visit, gpu, card),
+        filters=_filters(visit),
     )
 
 
 def _rows(visit: Visit) -> Rows[Row]:
     """Kept, because a cluster can have a hundred thousand; with functions of GPUs if need be."""
-    whole = bool(visit.place.get("gpu") or visit.place.get("functions"))
+    is_whole = bool(visit.place.get("functions"))
     devices, claims = visit.caches.pci.store, visit.caches.claims.store
 
     def build(name: str) -> Row | None:
-        device, claim = devices.get(name), claims.get(name)
-        if device is None and claim is None:
-            return None
-        row = Row(name, device, claim)
-        return row if whole or not _is_function_of_gpu(row) else None
+        found = row_of(visit, name)
+        return found if found and (is_whole or not _is_function_of_gpu(found)) else None
 
     def touched(change: Change) -> tuple[str, ...]:
         return (change.key.name,) if change.kind in KINDS_READ else ()
 
     def make() -> Rows[Row]:
         names = {one.metadata.name: None for store in (devices, claims) for one in store}
-        indexed = ["node", "description", "gpu", "card"]
-        return table_of(visit).rows(keys=names, build=build, touched=touched, indexed=indexed)
+        indexed = ["node", "type", "description", "state", "claim"]
+        return _table(visit).rows(keys=names, build=build, touched=touched, indexed=indexed)
 
-    return visit.site.rows("pci functions" if whole else "pci", make)
+    return visit.site.rows("pci functions" if is_whole else "pci", make)
+
+
+def _functions(visit: Visit, gpu: str, card: str) -> list[Row]:
+    """The virtual functions of a GPU and those of a network card, where both are chosen."""
+    devices, cards = visit.caches.pci.store, visit.caches.networks.store
+    found = [one.metadata.name for one in devices.by(PARENT, gpu)] if gpu else []
+    if (chosen := cards.get(card)) is not None:
+        found += chosen.status.vf_pci_devices
+    return [row for name in dict.fromkeys(found) if (row := row_of(visit, name))]
 
 
 def _is_function_of_gpu(row: Row) -> bool:
@@ -200,25 +204,45 @@ def _is_function_of_gpu(row: Row) -> bool:
 
 
 def _context(visit: Visit) -> Context:
-    place = visit.place
+    place, table = visit.place, _table(visit)
     gpu, card = place.get("gpu"), place.get("card")
-    rows = _rows(visit)
-    table = table_of(visit, gpu, card)
-    chosen = (
-        [*rows.with_value("gpu", gpu), *rows.with_value("card", card)] if gpu and card else None
-    )
-    view = table.view(rows if chosen is None else [entry.item for entry in chosen], place)
+    if gpu or card:
+        rows = table.rows(_functions(visit, gpu, card))
+        view = table.view(rows, place)
+        concerns = _of_functions(rows, gpu, card)
+    else:
+        rows = _rows(visit)
+        view = table.view(rows, place)
+        concerns = concerns_rows(view, rows)
     return {
         "table": view,
-        "state": state,
+        "subtotals": subtotals(view, rows),
         "signs": SIGNS,
         "brief": brief,
         "address": address_of,
         "holder": lambda row: holders.of_allocation(visit, row.allocation),
         "may_claim": visit.may(CREATE),
         "may_release": visit.may(DELETE),
-        "concerns": concerns_rows(view, rows),
+        "concerns": concerns,
     }
+
+
+def _of_functions(rows: Rows[Row], gpu: str, card: str) -> Callable[[Change], bool]:
+    """Whether a change is about functions of this GPU or card."""
+    names = {entry.key for entry in rows.all()}
+
+    def shows(change: Change) -> bool:
+        if change.kind == "networks":
+            return change.key.name == card
+        if change.key.name in names:
+            return True
+        return change.kind == "pci" and _labels(change.after).get(keys.LABEL_PARENT_GPU) == gpu
+
+    return shows
+
+
+def _labels(device: PCIDevice | None) -> Mapping[str, str]:
+    return device.metadata.labels if device is not None else {}
 
 
 async def _prepare(visit: Visit) -> None:
@@ -234,11 +258,10 @@ PAGES = (
         "/pci",
         "pci.html",
         _context,
-        kinds=KINDS_READ,
+        kinds=KINDS_READ | {"networks"},
         title="nav.pci",
         needs=(LIST, LIST_CLAIMS),
         asks=(CREATE, DELETE),
         prepare=_prepare,
     ),
 )
-ACTIONS: tuple[Action, ...] = ()

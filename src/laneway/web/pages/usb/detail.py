@@ -11,7 +11,7 @@ from laneway.web import holders
 from laneway.web.caches import Change
 from laneway.web.claiming import change
 from laneway.web.claiming.family import refused
-from laneway.web.claiming.rows import SIGNS, Row, state, users, why
+from laneway.web.claiming.rows import SIGNS, Row, users, why
 from laneway.web.page import Context, NotFound, Page
 from laneway.web.pages.usb.family import FAMILY, identity_of, port_of, row_of, successors
 from laneway.web.pages.usb.listing import LIST, LIST_CLAIMS, seat_of
@@ -28,18 +28,19 @@ def named(visit: Visit) -> Row:
 
 def _context(visit: Visit) -> Context:
     row = named(visit)
-    is_ = state(row)
     return {
         "title": row.name,
         "row": row,
-        "is_state": is_,
+        "is_state": row.state,
         "signs": SIGNS,
         "why": why(row),
         "against": refused(visit, row, release=row.claim is not None),
         "claim_url": change.address_of(FAMILY, "claim", [row]),
         "release_url": change.address_of(FAMILY, "release", [row]),
         "users": users(visit, row),
-        "successors": successors(visit, row) if is_ == "gone" and row.claim is not None else [],
+        "successors": successors(visit, row)
+        if row.state == "gone" and row.claim is not None
+        else [],
         "port": port_of,
         "facts": list(_facts(visit, row)),
         "controller": _controller(row),

@@ -8,15 +8,14 @@ from laneway.api import USBDevice, USBDeviceClaim
 from laneway.kube.resource import served
 from laneway.web.caches import NODE
 from laneway.web.claiming.family import Family
-from laneway.web.claiming.rows import Row, is_orphaned
+from laneway.web.claiming.rows import Row, is_orphaned, row
 from laneway.web.visit import Visit
 
 
 def row_of(visit: Visit, name: str) -> Row | None:
     """A device by name."""
     caches = visit.caches
-    device, claim = caches.usb.store.get(name), caches.usb_claims.store.get(name)
-    return None if device is None and claim is None else Row(name, device, claim)
+    return row(name, caches.usb.store.get(name), caches.usb_claims.store.get(name))
 
 
 FAMILY = Family("usb", "USBDevice", served(USBDeviceClaim), row_of)
@@ -30,31 +29,32 @@ class Identity(NamedTuple):
     serial: str
 
 
-def identity_of(row: Row) -> Identity:
+def identity_of(one: Row) -> Identity:
     """Of a device that has gone, its claim remembers it."""
-    for one in (row.claim, row.device):
-        if isinstance(one, USBDevice | USBDeviceClaim) and one.status.vendor_id:
-            return Identity(one.status.vendor_id, one.status.product_id, one.status.serial)
+    for found in (one.claim, one.device):
+        if isinstance(found, USBDevice | USBDeviceClaim) and found.status.vendor_id:
+            return Identity(found.status.vendor_id, found.status.product_id, found.status.serial)
     return Identity("", "", "")
 
 
-def port_of(row: Row) -> str:
+def port_of(one: Row) -> str:
     """Where it is plugged in, or was."""
-    for one in (row.device, row.claim):
-        if isinstance(one, USBDevice | USBDeviceClaim) and one.status.port:
-            return one.status.port
+    for found in (one.device, one.claim):
+        if isinstance(found, USBDevice | USBDeviceClaim) and found.status.port:
+            return found.status.port
     return ""
 
 
-def successors(visit: Visit, row: Row) -> list[Row]:
+def successors(visit: Visit, gone: Row) -> list[Row]:
     """Unclaimed devices of the same model on the node; those first that it could be."""
-    gone = identity_of(row)
-    if not gone.vendor:
+    known = identity_of(gone)
+    if not known.vendor:
         return []
-    claims, found = visit.caches.usb_claims.store, []
-    for device in visit.caches.usb.store.by(NODE, row.node):
-        other = Row(device.metadata.name, device, claims.get(device.metadata.name))
-        is_free = other.claim is None and not is_orphaned(device) and other.name != row.name
-        if is_free and identity_of(other)[:2] == gone[:2]:
-            found.append(other)
-    return sorted(found, key=lambda one: (identity_of(one).serial != gone.serial, port_of(one)))
+    found = []
+    for device in visit.caches.usb.store.by(NODE, gone.node):
+        one = row_of(visit, device.metadata.name)
+        if one is None or one.claim is not None or is_orphaned(device) or one.name == gone.name:
+            continue
+        if identity_of(one)[:2] == known[:2]:
+            found.append(one)
+    return sorted(found, key=lambda one: (identity_of(one).serial != known.serial, port_of(one)))

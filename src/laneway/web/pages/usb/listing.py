@@ -10,9 +10,9 @@ from laneway.views.order import natural
 from laneway.web import holders
 from laneway.web.access import question
 from laneway.web.caches import NODE, Change
-from laneway.web.claiming.rows import SIGNS, STATES, Row, brief, by_name, options, state
+from laneway.web.claiming.rows import SIGNS, STATES, Row, brief, by_name, options, subtotals
 from laneway.web.page import Context, Page
-from laneway.web.pages.usb.family import FAMILY, identity_of, port_of
+from laneway.web.pages.usb.family import FAMILY, identity_of, port_of, row_of
 from laneway.web.tables.rows import Rows
 from laneway.web.tables.table import Column, Filter, Option, Table, concerns_rows
 from laneway.web.visit import Visit
@@ -42,7 +42,7 @@ def _table(visit: Visit) -> Table[Row]:
     texts, caches = visit.texts, visit.caches
     return Table(
         columns=[
-            Column("state", texts("claiming.state"), lambda row: STATES.index(state(row))),
+            Column("state", texts("claiming.state"), lambda row: STATES.index(row.state)),
             Column("name", texts("claiming.device"), lambda row: by_name(row.name)),
             Column("node", texts("claiming.node"), lambda row: by_name(row.node)),
             Column("port", texts("usb.port"), lambda row: natural(port_of(row))),
@@ -81,7 +81,7 @@ def _table(visit: Visit) -> Table[Row]:
             Filter(
                 "state",
                 texts("claiming.state"),
-                values=lambda row: (state(row),),
+                values=lambda row: (row.state,),
                 options=lambda: [Option(one, texts(f"claiming.state_{one}")) for one in STATES],
                 groups=True,
             ),
@@ -100,17 +100,15 @@ def _table(visit: Visit) -> Table[Row]:
 def _rows(visit: Visit) -> Rows[Row]:
     devices, claims = visit.caches.usb.store, visit.caches.usb_claims.store
 
-    def build(name: str) -> Row | None:
-        device, claim = devices.get(name), claims.get(name)
-        return None if device is None and claim is None else Row(name, device, claim)
-
     def touched(change: Change) -> tuple[str, ...]:
         return (change.key.name,) if change.kind in KINDS_READ else ()
 
     def make() -> Rows[Row]:
         names = {one.metadata.name: None for store in (devices, claims) for one in store}
-        indexed = ["node", "description", "class"]
-        return _table(visit).rows(keys=names, build=build, touched=touched, indexed=indexed)
+        indexed = ["node", "description", "class", "state", "claim"]
+        return _table(visit).rows(
+            keys=names, build=lambda name: row_of(visit, name), touched=touched, indexed=indexed
+        )
 
     return visit.site.rows("usb", make)
 
@@ -120,7 +118,7 @@ def _context(visit: Visit) -> Context:
     view = _table(visit).view(rows, visit.place)
     return {
         "table": view,
-        "state": state,
+        "subtotals": subtotals(view, rows),
         "signs": SIGNS,
         "brief": brief,
         "identity": identity_of,
