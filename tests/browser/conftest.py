@@ -18,7 +18,7 @@ from support import many_nodes
 from support.chromium import HEIGHT, WIDTH, Arrive, Person, Visit, chromium, picture
 from support.web_site import SeparateSite, SimulatedSite, WebSite
 
-MODELS = ("a2:4", "a100", "workstation")
+MODELS = ("a2:4", "l40s", "a100", "workstation")
 FAILED = pytest.StashKey[bool]()
 
 

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from support.chromium import Person
 
 NODE = "sim-a2-2"
-LAST = f"{NODE}-000008023"
+LAST = "0000:08:02.3"
 
 
 def test_to_a_device_among_many(administrator: Person) -> None:
@@ -22,7 +22,7 @@ def test_to_a_device_among_many(administrator: Person) -> None:
     expect(page.get_by_role("row").filter(has_text="sim-a2-1")).to_have_count(0)
     expect(page.get_by_role("searchbox")).to_be_focused()
 
-    name = page.get_by_role("columnheader", name="Name")
+    name = page.get_by_role("columnheader", name="Virtual function")
     for order in ("ascending", "descending"):
         administrator.activate(name.get_by_role("link"))
         expect(name).to_have_attribute("aria-sort", order)

@@ -20,4 +20,4 @@ def test_who_may_not_list_devices_reads_so_and_sees_none(arrive: Arrive, site: W
 def test_who_may_list_devices_sees_them(arrive: Arrive, site: WebSite) -> None:
     person = arrive(site.account("reader", rule(DEVICES, ["vgpudevices"])))
     page = person.go("/vgpus?node=sim-a2-1")
-    expect(page.get_by_role("row").filter(has_text="sim-a2-1-000008004")).to_be_visible()
+    expect(page.get_by_role("row").filter(has_text="0000:08:00.4")).to_be_visible()
