@@ -22,6 +22,7 @@ from laneway.api import (
     SRIOVGPUDevice,
     Status,
     USBDevice,
+    VGPUDevice,
     find_condition,
 )
 from laneway.controllers.ledger import nodes
@@ -77,7 +78,7 @@ def of_device(obj: Device) -> Trouble | None:
         return Trouble(Weight.FAILED, answer.reason, answer.message)
     if isinstance(obj, MigConfiguration) and obj.status.status == MIG_OUT_OF_SYNC:
         return Trouble(Weight.DEGRADED, MIG_OUT_OF_SYNC, obj.status.message)
-    for one in obj.status.conditions:
+    for one in () if _has_nothing(obj) else obj.status.conditions:
         if one.type != "Ready" and one.status == "False" and one.message:
             return Trouble(Weight.DEGRADED, one.reason or one.type, one.message)
     if meta.deletion_timestamp:
@@ -90,6 +91,11 @@ def of_device(obj: Device) -> Trouble | None:
         answer.reason or NOT_ANSWERED,
         answer.message or "No agent has answered yet.",
     )
+
+
+def _has_nothing(obj: Device) -> bool:
+    """Whether it is a function without a vGPU that is to have none: there is nothing to offer."""
+    return isinstance(obj, VGPUDevice) and not (obj.spec.enabled or obj.status.vgpu_status)
 
 
 def _of_observed(conditions: Sequence[Condition]) -> Trouble | None:

@@ -13,7 +13,12 @@ from laneway.api import (
     SRIOVGPUDevice,
     VGPUDevice,
 )
-from laneway.api.gpu import MigConfigurationStatus, SRIOVGPUDeviceStatus, VGPUDeviceStatus
+from laneway.api.gpu import (
+    MigConfigurationStatus,
+    SRIOVGPUDeviceStatus,
+    VGPUDeviceSpec,
+    VGPUDeviceStatus,
+)
 from laneway.api.nodes import CoreNodeSpec, CoreNodeStatus
 from laneway.api.pci import PCIDeviceStatus
 from laneway.views.troubles import Weight, of_device, of_node, unreadable
@@ -33,7 +38,8 @@ def condition(kind: str, status: str, reason: str, message: str = "", seen: int 
 
 def vgpu(*conditions: Condition, deleted: str | None = None) -> VGPUDevice:
     meta = ObjectMeta(name="x", generation=2, deletion_timestamp=deleted)
-    return VGPUDevice(metadata=meta, status=VGPUDeviceStatus(conditions=conditions))
+    spec, status = VGPUDeviceSpec(enabled=True), VGPUDeviceStatus(conditions=conditions)
+    return VGPUDevice(metadata=meta, spec=spec, status=status)
 
 
 READY = condition("Ready", "True", "Configured")
@@ -67,6 +73,13 @@ def test_nothing_is_wrong_with_what_is_as_desired_or_only_observed() -> None:
     seen = [condition("Ready", "True", "Observed"), condition("Claimable", "False", "Bridge", "b")]
     bridge = PCIDevice(metadata=META, status=PCIDeviceStatus(conditions=seen))
     assert of_device(bridge) is None
+
+
+def test_a_function_that_is_to_have_no_vgpu_has_nothing_to_offer() -> None:
+    conditions = [READY, condition("Advertised", "False", "NotConfigured", "no vGPU")]
+    disabled = VGPUDevice(metadata=META, status=VGPUDeviceStatus(conditions=conditions))
+
+    assert of_device(disabled) is None
 
 
 def test_a_quarantined_device_has_failed_and_mig_out_of_sync_says_what_differs() -> None:
