@@ -34,23 +34,23 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatedSite]:
 
 
 @pytest.fixture
-async def arrive(site: SimulatedSite) -> AsyncIterator[Callable[[str], Any]]:
+async def enter(site: SimulatedSite) -> AsyncIterator[Callable[[str], Any]]:
     browsers = []
 
-    async def arrive(token: str) -> Person:
+    async def enter(token: str) -> Person:
         browser = Browser(site.address)
         browsers.append(browser)
         assert (await browser.sign_in(token)).status == 303
         return Person(browser)
 
-    yield arrive
+    yield enter
     for browser in browsers:
         await browser.http.close()
 
 
 @pytest.fixture
-async def admin(site: SimulatedSite, arrive: Any) -> Person:
-    return await arrive(site.administrator)
+async def admin(site: SimulatedSite, enter: Any) -> Person:
+    return await enter(site.administrator)
 
 
 def layout_of(site: SimulatedSite, name: str) -> Any:
@@ -87,7 +87,7 @@ async def test_two_sizes_are_planned_stored_as_one_layout_and_shown_at_their_pla
 
 
 async def test_what_holds_a_vgpu_is_named_where_it_stops_a_change_also_when_it_is_stopped(
-    admin: Person, site: SimulatedSite, arrive: Any
+    admin: Person, site: SimulatedSite, enter: Any
 ) -> None:
     device = {"name": "gpu", "deviceName": "nvidia.com/NVIDIA_A2-8Q"}
     domain = {"devices": {"gpus": [device]}, "resources": {"requests": {"memory": "1Gi"}}}
@@ -105,7 +105,7 @@ async def test_what_holds_a_vgpu_is_named_where_it_stops_a_change_also_when_it_i
     assert "VM default/desk" in refused
 
     # A user who may not see the VM is told that there is one.
-    ann = await arrive(site.account("ann", rule(DEVICES, KINDS)))
+    ann = await enter(site.account("ann", rule(DEVICES, KINDS)))
     seen = await ann.sees(f"/gpus/{A2}")
     assert "held by a VM in another namespace" in seen
 
@@ -116,9 +116,9 @@ async def test_what_holds_a_vgpu_is_named_where_it_stops_a_change_also_when_it_i
 
 
 async def test_who_may_not_write_sees_the_plan_from_objects_and_stores_nothing(
-    site: SimulatedSite, arrive: Any
+    site: SimulatedSite, enter: Any
 ) -> None:
-    ben = await arrive(site.account("ben", rule(DEVICES, KINDS)))
+    ben = await enter(site.account("ben", rule(DEVICES, KINDS)))
     path = planned(A100[0], **{"vgpu:A100-8C": "3"})
     page = await ben.sees(path)
     assert "Worked out from the objects alone: you may not create and delete VGPULayouts" in page
@@ -189,8 +189,8 @@ async def test_several_gpus_are_tried_first_and_each_has_its_result(
     await admin.waits("/gpus?state=disabled", lambda text: "1-2 of 2" in text)
 
 
-async def test_only_what_a_user_may_list_is_shown(site: SimulatedSite, arrive: Any) -> None:
-    eve = await arrive(site.account("eve", rule("", ["nodes"], READ)))
+async def test_only_what_a_user_may_list_is_shown(site: SimulatedSite, enter: Any) -> None:
+    eve = await enter(site.account("eve", rule("", ["nodes"], READ)))
     assert "You may not list sriovgpudevices." in await eve.sees("/gpus", status=403)
     for page in ("", "/vgpus", "/mode", "/withdraw"):
         await eve.html(f"/gpus/{A2}{page}", status=403)
