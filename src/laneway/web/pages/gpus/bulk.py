@@ -21,7 +21,7 @@ from laneway.web.page import Action, Again, Context, Item, Outcome, Page, Report
 from laneway.web.pages.gpus import detail, modes, planning, trials
 from laneway.web.pages.gpus.listing import LIST
 from laneway.web.pages.gpus.profiles import Counts, common, counts_in
-from laneway.web.pages.gpus.reading import several
+from laneway.web.pages.gpus.reading import own_layout, several
 from laneway.web.pages.gpus.trials import Asked
 from laneway.web.place import link
 from laneway.web.visit import Visit
@@ -88,7 +88,7 @@ async def _judged(visit: Visit, gpus: Sequence[Gpu], change: Change) -> dict[str
     for gpu in gpus:
         if change.to == VGPUS:
             reasons = list(planning.against(visit, gpu))
-            own = planning.own_layout(visit, gpu)
+            own = own_layout(visit, gpu)
             spec = vgpu_changes.trial_spec(gpu, _vgpus(gpu, change), own)
         else:
             desired = modes.CHOICES[change.to]
@@ -183,7 +183,7 @@ async def _made(visit: Visit, gpu: Gpu, change: Change, judged: Judged) -> Item:
         return Item(gpu.title, url, judged.outcome, " ".join(judged.words))
     try:
         if change.to == VGPUS:
-            own = planning.own_layout(visit, gpu)
+            own = own_layout(visit, gpu)
             await vgpu_changes.write(visit.client, gpu, _vgpus(gpu, change), own)
         else:
             await mode_changes.write(visit.client, gpu, modes.CHOICES[change.to])

@@ -109,14 +109,14 @@ def _row(visit: Visit, vgpu: VGPUDevice) -> Vgpu:
 
 
 def _layouts(visit: Visit, gpu: Gpu) -> Sequence[Layout]:
-    found = [_layout(gpu, layout, entry) for layout, entry in entries(gpu)]
-    own = visit.caches.layouts.store.get(gpu.name)
-    if own is not None and not any(one.name == gpu.name for one in found):
-        found.append(_layout(gpu, own, LayoutGpu(name=gpu.name)))
+    own = reading.own_layout(visit, gpu)
+    found = [_layout(layout, entry, is_own=layout == own) for layout, entry in entries(gpu)]
+    if own is not None and not any(one.is_own for one in found):
+        found.append(_layout(own, LayoutGpu(name=gpu.name), is_own=True))
     return found
 
 
-def _layout(gpu: Gpu, layout: VGPULayout, entry: LayoutGpu) -> Layout:
+def _layout(layout: VGPULayout, entry: LayoutGpu, *, is_own: bool) -> Layout:
     name = layout.metadata.name
     is_working = of_layout(entry).kind == "working" and not is_settled(layout, entry)
     return Layout(
@@ -125,7 +125,7 @@ def _layout(gpu: Gpu, layout: VGPULayout, entry: LayoutGpu) -> Layout:
         layout_state(layout, entry),
         entry.steps if is_working else (),
         is_refused(layout, entry),
-        name == gpu.name,
+        is_own,
     )
 
 

@@ -21,7 +21,7 @@ from laneway.web import holders
 from laneway.web.page import Action, Again, Context, Done, Page
 from laneway.web.pages.gpus import detail, reading, trials
 from laneway.web.pages.gpus.listing import LIST
-from laneway.web.pages.gpus.states import KINDS, entries, state_of
+from laneway.web.pages.gpus.states import KINDS, state_of
 from laneway.web.pages.gpus.trials import Asked
 from laneway.web.place import link
 from laneway.web.visit import Visit
@@ -110,7 +110,7 @@ def _context(visit: Visit) -> Context:
         "is_there": desired is not None and is_present(gpu, desired),
         "asked": asked,
         "steps": asked.trial.steps if asked is not None and asked.trial is not None else (),
-        "has_layout": any(layout.metadata.name == gpu.name for layout, _ in entries(gpu)),
+        "has_layout": reading.own_layout(visit, gpu) is not None,
         "differences": list(changes.differences(gpu, desired)) if desired else [],
         "blocked": _blocked(visit, gpu, desired, asked),
         "concerns": detail.concerns(gpu),

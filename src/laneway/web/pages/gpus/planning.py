@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from laneway.api import VGPULayout
 from laneway.changes import vgpus as changes
-from laneway.changes.errors import ChangeError, RefusedError
+from laneway.changes.errors import ChangeError
 from laneway.changes.trial import Trial
 from laneway.changes.vgpus import Desired
 from laneway.core.gpu.modes import Mode, mode_named
@@ -30,6 +30,7 @@ from laneway.web.page import Action, Again, Context, Done, Page
 from laneway.web.pages.gpus import detail, drawing, reading, trials
 from laneway.web.pages.gpus.listing import LIST
 from laneway.web.pages.gpus.profiles import Counts, Kinds, counts_in, kinds_of, texts_of
+from laneway.web.pages.gpus.reading import BY, layouts_for, own_layout
 from laneway.web.pages.gpus.states import KINDS, state_of
 from laneway.web.pages.gpus.trials import Asked
 from laneway.web.pictures.drawing import GpuDrawing
@@ -38,7 +39,6 @@ from laneway.web.pictures.marks import gib
 from laneway.web.place import link
 from laneway.web.visit import Visit
 
-BY = "this page"
 MODES = tuple(one for one in Mode if one.has_vfs)
 _TRIAL = "trial"
 
@@ -57,25 +57,6 @@ class Plan(NamedTuple):
     @property
     def desired(self) -> Desired:
         return Desired(self.counts.vgpus, self.mode, self.take_over, self.when_possible)
-
-
-def layouts_for(visit: Visit, gpu: Gpu) -> list[VGPULayout]:
-    """The layouts that may mean a GPU: there can be one for each GPU of the cluster."""
-    return [
-        layout
-        for layout in visit.caches.layouts.store
-        if not (names := layout.spec.gpu_selector.names)
-        or gpu.name in names
-        or layout.metadata.name == gpu.name
-    ]
-
-
-def own_layout(visit: Visit, gpu: Gpu) -> VGPULayout | None:
-    """The layout of this GPU alone; None where there is none, or another has the GPU."""
-    try:
-        return changes.own_layout(gpu, layouts_for(visit, gpu), BY)
-    except RefusedError:
-        return None
 
 
 def plan_of(visit: Visit, gpu: Gpu, kinds: Kinds) -> Plan:

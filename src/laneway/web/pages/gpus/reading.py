@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from laneway.api import LayoutGpu, SRIOVGPUDevice, VGPULayout
+from laneway.changes import vgpus as changes
+from laneway.changes.errors import RefusedError
 from laneway.views.gpus import Gpu, assemble, node_of
 from laneway.web.caches import NODE, PARENT, Caches
 from laneway.web.page import NotFound
 from laneway.web.visit import Visit
+
+BY = "this page"
+"""What refuses a change of a layout that is not the GPU's own."""
 
 
 def named(visit: Visit) -> Gpu:
@@ -48,6 +53,25 @@ def gpus_of(caches: Caches, devices: Sequence[SRIOVGPUDevice]) -> tuple[Gpu, ...
         layouts=[one for one in caches.layouts.store if _entries(one, names)],
         nodes=known,
     )
+
+
+def layouts_for(visit: Visit, gpu: Gpu) -> list[VGPULayout]:
+    """The layouts that may mean a GPU: there can be one for each GPU of the cluster."""
+    return [
+        layout
+        for layout in visit.caches.layouts.store
+        if not (names := layout.spec.gpu_selector.names)
+        or gpu.name in names
+        or layout.metadata.name == gpu.name
+    ]
+
+
+def own_layout(visit: Visit, gpu: Gpu) -> VGPULayout | None:
+    """The layout of this GPU alone; None where there is none, or another has the GPU."""
+    try:
+        return changes.own_layout(gpu, layouts_for(visit, gpu), BY)
+    except RefusedError:
+        return None
 
 
 def _entries(layout: VGPULayout, names: set[str]) -> list[LayoutGpu]:

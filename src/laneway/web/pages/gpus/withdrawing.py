@@ -27,10 +27,11 @@ from laneway.web.visit import Visit
 def _own(visit: Visit) -> tuple[Gpu, VGPULayout, LayoutGpu]:
     """The GPU with its own layout. Raises NotFound where it has none."""
     gpu = reading.named(visit)
-    for layout, entry in entries(gpu):
-        if layout.metadata.name == gpu.name:
-            return gpu, layout, entry
-    raise NotFound(gpu.name)
+    own = reading.own_layout(visit, gpu)
+    if own is None:
+        raise NotFound(gpu.name)
+    said = (entry for layout, entry in entries(gpu) if layout == own)
+    return gpu, own, next(said, LayoutGpu(name=gpu.name))
 
 
 def _is_kept(layout: VGPULayout, entry: LayoutGpu) -> bool:
