@@ -24,6 +24,7 @@ from laneway.web.caches import Caches
 from laneway.web.metrics import UiMetrics
 from laneway.web.page import Routes
 from laneway.web.pages import ACTIONS, PAGES
+from laneway.web.pages.vgpus.listing import keep
 from laneway.web.rendering import Rendering, Texts
 from laneway.web.server_state import ServerState
 from laneway.web.session.guard import SignedIn
@@ -74,9 +75,9 @@ class Ui:
         self._server = ServerState(client)
         self._ledger = LedgerSource(self._caches)
         rendering = Rendering(Texts())
-        site = Site(self._caches, self._ledger, rendering, self._server)
+        self._site = Site(self._caches, self._ledger, rendering, self._server)
         self._sign_in = SignIn(config, rendering.page, settings, public=frozenset({STATIC}))
-        self._web = Web(site, SignedIn(), Routes(PAGES, ACTIONS), metrics)
+        self._web = Web(self._site, SignedIn(), Routes(PAGES, ACTIONS), metrics)
         metrics.counts(lambda: self._web.open_pages, lambda: len(self._sign_in.sessions))
         self._listening = asyncio.Event()
 
@@ -111,7 +112,9 @@ class Ui:
                     self._listening.set()
                     for informer in self._caches.all.values():
                         await informer.answered.wait()
-                    standing(self._caches)  # Looks at everything once, which takes a moment.
+                    # Both look at everything once, which takes a moment.
+                    standing(self._caches)
+                    keep(self._site)
                     if self._alone:
                         spare_the_collector()
                     self.ready.set()

@@ -14,13 +14,13 @@ from laneway.kube.resource import served
 from laneway.views.gpus import node_of
 from laneway.web import holders
 from laneway.web.access import question
-from laneway.web.caches import NODE
+from laneway.web.caches import NODE, Caches
 from laneway.web.page import Context, Page
 from laneway.web.pages.gpus.states import ordered
 from laneway.web.pages.vgpus.rows import KINDS, STATES, Row, Source
 from laneway.web.tables.rows import Rows
 from laneway.web.tables.table import FEW, Column, Filter, Option, Table, View, concerns_rows
-from laneway.web.visit import Visit
+from laneway.web.visit import Site, Visit
 
 VGPUS = served(VGPUDevice)
 LIST, PATCH = question("list", VGPUS), question("patch", VGPUS)
@@ -36,31 +36,32 @@ def _text(row: Row) -> str:
     return f"{row.name} {row.place} {row.vgpu.spec.address} {row.board} {row.profile} {row.layout}"
 
 
-def _table(visit: Visit) -> Table[Row]:
-    texts = visit.texts
+def _table(site: Site, *, by_gpu: bool = False) -> Table[Row]:
+    """The table; `by_gpu`: its rows are grouped by their GPU, so no row names it."""
+    texts, caches = site.texts, site.caches
 
     @cache
     def nodes() -> Sequence[Option]:
-        found = sorted(map(str, visit.caches.vgpus.store.values(NODE)), key=ordered)
+        found = sorted(map(str, caches.vgpus.store.values(NODE)), key=ordered)
         return [Option(node, node) for node in found]
 
     @cache
     def parents() -> Sequence[Option]:
-        names = [name for name in _rows(visit).values(PARENT) if name]
-        if len(names) <= FEW:  # More are not offered, but typed.
-            names.sort(key=gpu_order)
-        return [Option(name, _gpu_title(visit, name)) for name in names]
+        names = [name for name in keep(site).values(PARENT) if name]
+        if len(names) > FEW:  # They are not offered, but typed.
+            return [Option(name, name) for name in names]
+        return [Option(name, _gpu_title(caches, name)) for name in sorted(names, key=gpu_order)]
 
     @cache
     def profiles() -> Sequence[Option]:
-        found = sorted(_rows(visit).values("profile"), key=ordered)
+        found = sorted(keep(site).values("profile"), key=ordered)
         return [Option(one, one) for one in found if one]
 
     def states() -> Sequence[Option]:
         return [Option(one, texts(f"vgpus.state_{one}")) for one in STATES]
 
     def gpu_order(name: str) -> tuple[object, ...]:
-        found = visit.caches.gpus.store.get(name)
+        found = caches.gpus.store.get(name)
         return (ordered(node_of(found)), found.spec.address) if found else (ordered(name), "")
 
     def chosen(
@@ -72,7 +73,6 @@ def _table(visit: Visit) -> Table[Row]:
         title = texts("vgpus.gpu" if name == PARENT else f"vgpus.{name}")
         return Filter(name, title, lambda row: (value(row),), options, groups=True, order=order)
 
-    by_gpu = visit.place.get("group") == PARENT
     gpu = Column[Row]("gpu", texts("vgpus.gpu"), order=_place)
     return Table(
         columns=[
@@ -95,22 +95,29 @@ def _table(visit: Visit) -> Table[Row]:
     )
 
 
-def _gpu_title(visit: Visit, name: str) -> str:
-    gpu = visit.caches.gpus.store.get(name)
+def _gpu_title(caches: Caches, name: str) -> str:
+    gpu = caches.gpus.store.get(name)
     return f"{node_of(gpu)}/{gpu.spec.address}" if gpu is not None else name
 
 
-def _rows(visit: Visit) -> Rows[Row]:
+def keep(site: Site) -> Rows[Row]:
+    """The rows of the table; to make them takes seconds in a large cluster."""
+
     def made() -> Rows[Row]:
-        source = Source(visit.caches)
-        return _table(visit).rows(
-            keys=[one.metadata.name for one in visit.caches.vgpus.store],
+        source = Source(site.caches)
+        return _table(site).rows(
+            keys=[one.metadata.name for one in site.caches.vgpus.store],
             build=source.build,
             touched=source.touched,
             indexed=(PARENT, "node", "state", "profile"),
         )
 
-    return visit.site.rows("vgpus", made)
+    return site.rows("vgpus", made)
+
+
+def _view(visit: Visit) -> View[Row]:
+    table = _table(visit.site, by_gpu=visit.place.get("group") == PARENT)
+    return table.view(keep(visit.site), visit.place)
 
 
 def subtotals(view: View[Row], rows: Rows[Row]) -> Mapping[str, Sequence[tuple[str, int]]]:
@@ -134,8 +141,7 @@ def subtotals(view: View[Row], rows: Rows[Row]) -> Mapping[str, Sequence[tuple[s
 
 
 def _context(visit: Visit) -> Context:
-    table, rows = _table(visit), _rows(visit)
-    view = table.view(rows, visit.place)
+    rows, view = keep(visit.site), _view(visit)
     return {
         "table": view,
         "kinds": KINDS,
@@ -147,8 +153,7 @@ def _context(visit: Visit) -> Context:
 
 
 async def _prepare(visit: Visit) -> None:
-    view = _table(visit).view(_rows(visit), visit.place)
-    await holders.load(visit, [row.vgpu for row in view.rows])
+    await holders.load(visit, [row.vgpu for row in _view(visit).rows])
 
 
 PAGES = (
