@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from laneway.admission.indexes import INDEXERS
 from laneway.admission.rules.ownership import vgpu_of
 from laneway.admission.users import VmState, users_of
+from laneway.admission.world import DEVICE_NAME
 from laneway.api import (
     USB_ORPHANED,
     Allocation,
@@ -26,6 +28,7 @@ from laneway.changes.claims import answer
 from laneway.core.passthrough.usability import ReasonKind
 from laneway.views.order import natural
 from laneway.web import holders
+from laneway.web.caches import Change
 from laneway.web.holders import Holder
 from laneway.web.judged import world_of
 from laneway.web.tables.rows import Rows
@@ -185,6 +188,13 @@ def users(visit: Visit, row: Row) -> list[Holder]:
         holders.of_consumer(visit, use.consumer, is_stopped=use.state is not VmState.RUNS)
         for use in users_of(world_of(visit), row.name)
     ]
+
+
+def speaks_of(change: Change, names: Collection[str]) -> bool:
+    """Whether a VM or an instance of one names, or named, one of these devices."""
+    index = INDEXERS[change.kind][DEVICE_NAME]
+    seen = (one for one in (change.before, change.after) if one is not None)
+    return any(name in names for one in seen for name in index(one))
 
 
 def subtotals(view: View[Row], rows: Rows[Row]) -> Mapping[str, Sequence[tuple[str, int]]]:

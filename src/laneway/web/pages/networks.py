@@ -22,7 +22,7 @@ from laneway.web import holders, judged
 from laneway.web.access import question
 from laneway.web.caches import NODE, Change
 from laneway.web.claiming.rows import SIGNS as FUNCTION_SIGNS
-from laneway.web.claiming.rows import Row, by_name, options
+from laneway.web.claiming.rows import Row, by_name, options, speaks_of
 from laneway.web.page import Action, Again, Context, Done, NotFound, Page
 from laneway.web.pages.pci.family import row_of
 from laneway.web.place import link
@@ -213,7 +213,7 @@ def _concerns(card: SRIOVNetworkDevice) -> Callable[[Change], bool]:
             return name == card.metadata.name
         if change.kind in ("pci", "claims"):
             return name in functions
-        return any(one in str((change.after or change.before).spec) for one in functions)
+        return speaks_of(change, functions)
 
     return shows
 

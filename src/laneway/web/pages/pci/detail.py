@@ -12,7 +12,7 @@ from laneway.web.access import question
 from laneway.web.caches import Change
 from laneway.web.claiming import change
 from laneway.web.claiming.family import claiming, refused
-from laneway.web.claiming.rows import SIGNS, Row, users, why
+from laneway.web.claiming.rows import SIGNS, Row, speaks_of, users, why
 from laneway.web.page import Action, Context, NotFound, Page
 from laneway.web.pages.pci import facts
 from laneway.web.pages.pci.family import FAMILY, members_of, row_of, stays
@@ -57,7 +57,7 @@ def _context(visit: Visit) -> Context:
         if len(claimed) > 1
         else "",
         "release_url": change.address_of(FAMILY, "release", [row]),
-        "against": refused(visit, row, release=row.claim is not None) if _is_there(row) else [],
+        "against": refused(visit, row, release=row.claim is not None),
         "remarks": claiming(visit, row).warnings if row.device and row.claim is None else (),
         "users": users(visit, row),
         "claim_facts": list(facts.of_claim(visit, row.claim)),
@@ -67,10 +67,6 @@ def _context(visit: Visit) -> Context:
         "card": card_of(row),
         "concerns": _concerns(row),
     }
-
-
-def _is_there(row: Row) -> bool:
-    return row.device is not None or row.claim is not None
 
 
 def _concerns(row: Row) -> Callable[[Change], bool]:
@@ -91,7 +87,7 @@ def _concerns(row: Row) -> Callable[[Change], bool]:
             return bool(found.status.node_name == row.node)
         if change_.kind == "nodes":
             return name == row.node
-        return row.name in str(found.spec)
+        return speaks_of(change_, names_)
 
     return shows
 

@@ -11,7 +11,7 @@ from laneway.web import holders
 from laneway.web.caches import Change
 from laneway.web.claiming import change
 from laneway.web.claiming.family import refused
-from laneway.web.claiming.rows import SIGNS, Row, users, why
+from laneway.web.claiming.rows import SIGNS, Row, speaks_of, users, why
 from laneway.web.page import Context, NotFound, Page
 from laneway.web.pages.usb.family import FAMILY, identity_of, port_of, row_of, successors
 from laneway.web.pages.usb.listing import LIST, LIST_CLAIMS, seat_of
@@ -54,7 +54,7 @@ def _shows(row: Row, change_: Change) -> bool:
         return name == row.name or bool(found.status.node_name == row.node)
     if change_.kind == "claims":
         return bool(found.spec.node_name == row.node)
-    return row.name in str(found.spec)
+    return speaks_of(change_, [row.name])
 
 
 def _controller(row: Row) -> str:
