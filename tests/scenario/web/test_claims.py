@@ -200,8 +200,8 @@ async def test_filters_by_gpu_and_by_card_stand_together_and_gpu_functions_are_h
     both = await admin.sees(f"/pci?gpu={gpu}&card={CARD}&group=node&size=100")
     assert function in both
     assert "sim-plain-1-000017010" in both
-    assert "sim-a2-1 16 rows" in both
-    assert "sim-plain-1 2 rows" in both
+    assert "sim-a2-1 16 rows: 16 not claimable" in both
+    assert "sim-plain-1 2 rows: 2 not claimed" in both
     assert (await admin.sends(f"/networks/{CARD}/functions", count="0"))[0] == 303
 
 
