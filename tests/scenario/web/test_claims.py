@@ -123,7 +123,7 @@ async def test_what_the_node_needs_is_refused_and_then_nothing_else_is_written_e
     asked = await admin.sees(change("claim", DISK, SPARE))
     assert f"Refused {why}" in asked
     assert "Claim 1 device" in asked
-    assert "1 are left as they are." in asked
+    assert "1 device stays as it is." in asked
     path = change("claim", DISK, SPARE)
     sent = MultiDict({"csrf": csrf_of(await admin.html(path)), "device": DISK})
     sent.add("device", SPARE)

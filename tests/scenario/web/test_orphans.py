@@ -13,7 +13,7 @@ from support.web_site import DEVICES, SeparateSite
 
 API = f"/apis/{DEVICES}/v1beta1"
 GONE, TWIN, OTHER = "n1-046d-c52b-001004", "n1-046d-c52b-001009", "n1-0781-5583-001005"
-LOST = "n1-00000f000"
+LOST = "n2-00000f000"
 MESSAGE = "Plug it in at its old port, or delete this claim and claim the right one."
 
 
@@ -34,7 +34,7 @@ def unplugged(troubled: SeparateSite) -> Iterator[SeparateSite]:
     ]
     spec: dict[str, Any] = {"userName": "alice"}
     for plural, name, kind in made:
-        own = {**spec, "address": "0000:0f:00.0", "nodeName": "n1"} if name == LOST else spec
+        own = {**spec, "address": "0000:0f:00.0", "nodeName": "n2"} if name == LOST else spec
         body = {**head, "kind": kind, **({} if kind == "USBDevice" else {"spec": own})}
         troubled.make(f"{API}/{plural}", body, name)
         if kind == "USBDevice":
@@ -69,7 +69,9 @@ async def test_the_claim_of_a_card_that_was_taken_out_is_shown_and_can_be_remove
 ) -> None:
     person = Person(admin_of_troubled)
     await person.waits("/pci?state=gone", lambda text: LOST in text and "alice" in text)
-    assert "The node does not have this device any more." in await person.sees(f"/pci/{LOST}")
+    shown = await person.sees(f"/pci/{LOST}")
+    assert "The node does not have this device any more." in shown
+    assert "What is shown here may be out of date: the node is not ready" in shown
     path = f"/pci/change?do=release&row={LOST}"
     assert f"{LOST}, claimed by alice" in await person.sees(path)
     status, where = await person.sends(path, device=LOST, others="on")

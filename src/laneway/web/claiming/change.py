@@ -105,7 +105,6 @@ def _context(visit: Visit, family: Family) -> Context:
         "possible": possible,
         "along": list(along.values()),
         "along_url": address_of(family, do, [*rows, *along.values()], back),
-        "rest_url": address_of(family, do, [line.row for line in possible], back),
         "others": [line for line in possible if line.is_others],
         "exact": visit.sent("exact") == "on",
         "problems": visit.problems,

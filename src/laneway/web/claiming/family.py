@@ -35,8 +35,6 @@ class Family(NamedTuple):
 
     path: str
     """The first part of its addresses."""
-    kind: str
-    """Of its devices."""
     claims: Resource[KubeObject]
     row: Callable[[Visit, str], Row | None]
     """A device by name."""
@@ -117,11 +115,9 @@ def releasing(visit: Visit, row: Row) -> Verdict:
 
 def refused(visit: Visit, row: Row, *, release: bool) -> list[str]:
     """Why the user cannot claim or release a device now: a missing right, or admission's words."""
-    family_right = question("delete" if release else "create", _claims_of(row))
-    if not visit.may(family_right):
-        return [
-            visit.texts("claiming.may_not", verb=family_right.verb, resource=family_right.resource)
-        ]
+    asked = question("delete" if release else "create", _claims_of(row))
+    if not visit.may(asked):
+        return [visit.texts("claiming.may_not", verb=asked.verb, resource=asked.resource)]
     verdict = releasing(visit, row) if release else claiming(visit, row)
     return [one.words for one in verdict.refusals]
 

@@ -18,6 +18,7 @@ from laneway.core import keys, names
 from laneway.core.pci import pci_address
 from laneway.kube.resource import served
 from laneway.views.answers import answer_of
+from laneway.views.gpus import staleness
 from laneway.web import holders, judged
 from laneway.web.access import question
 from laneway.web.caches import NODE, Change
@@ -186,6 +187,7 @@ def _one(visit: Visit) -> Context:
         "seen": _seen(visit, card),
         "card": card,
         "is_state": state(card),
+        "stale": staleness(visit.caches.nodes.store.get(card.spec.node_name)),
         "signs": SIGNS,
         "why": why(card),
         "interface": interface(card),
@@ -213,6 +215,8 @@ def _concerns(card: SRIOVNetworkDevice) -> Callable[[Change], bool]:
             return name == card.metadata.name
         if change.kind in ("pci", "claims"):
             return name in functions
+        if change.kind == "nodes":
+            return name == card.spec.node_name
         return speaks_of(change, functions)
 
     return shows
@@ -236,7 +240,7 @@ async def _set(visit: Visit) -> Done | Again:
     return Done(link("networks", name), visit.texts.count("networks.set", count, name=name))
 
 
-_ONE = frozenset({"networks", "pci", "claims", "vms", "instances"})
+_ONE = frozenset({"networks", "pci", "claims", "vms", "instances", "nodes"})
 PAGES: tuple[Page, ...] = (
     Page(
         "/networks",

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from laneway.api import PCIDevice, PCIDeviceClaim
-from laneway.kube.resource import served
+from laneway.api import PCIDevice
+from laneway.views.gpus import staleness
 from laneway.web import holders
-from laneway.web.access import question
 from laneway.web.caches import Change
 from laneway.web.claiming import change
 from laneway.web.claiming.family import claiming, refused
 from laneway.web.claiming.rows import SIGNS, Row, speaks_of, users, why
-from laneway.web.page import Action, Context, NotFound, Page
+from laneway.web.page import Context, NotFound, Page
 from laneway.web.pages.pci import facts
 from laneway.web.pages.pci.family import FAMILY, members_of, row_of, stays
 from laneway.web.pages.pci.listing import LIST, LIST_CLAIMS, address_of, card_of, gpu_of
 from laneway.web.place import link
 from laneway.web.visit import Visit
 
-PATCH = question("patch", served(PCIDeviceClaim))
 KINDS_READ = frozenset({"pci", "claims", "usb_claims", "vms", "instances", "nodes"})
 
 
@@ -49,6 +47,7 @@ def _context(visit: Visit) -> Context:
         "row": row,
         "is_state": row.state,
         "signs": SIGNS,
+        "stale": staleness(visit.caches.nodes.store.get(row.node)),
         "why": why,
         "members": [Member(one, one.name == row.name, stays(one)) for one in members],
         "claim_url": change.address_of(FAMILY, "claim", [row]),
@@ -72,13 +71,13 @@ def _context(visit: Visit) -> Context:
 def _concerns(row: Row) -> Callable[[Change], bool]:
     """What belongs to the device, its group, or those that could hold it."""
     group = row.device.status.iommu_group if isinstance(row.device, PCIDevice) else ""
-    names_ = {row.name}
+    named = {row.name}
 
     def shows(change_: Change) -> bool:
         found, name = change_.after or change_.before, change_.key.name
         if change_.kind == "pci":
             status = found.status
-            return name in names_ or bool(
+            return name in named or bool(
                 group and (status.node_name, status.iommu_group) == (row.node, group)
             )
         if change_.kind == "claims":
@@ -87,7 +86,7 @@ def _concerns(row: Row) -> Callable[[Change], bool]:
             return bool(found.status.node_name == row.node)
         if change_.kind == "nodes":
             return name == row.node
-        return speaks_of(change_, names_)
+        return speaks_of(change_, named)
 
     return shows
 
@@ -105,8 +104,7 @@ PAGES = (
         _context,
         kinds=KINDS_READ,
         needs=(LIST, LIST_CLAIMS),
-        asks=(*FAMILY.rights, PATCH),
+        asks=FAMILY.rights,
         prepare=_prepare,
     ),
 )
-ACTIONS: tuple[Action, ...] = ()

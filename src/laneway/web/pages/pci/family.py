@@ -39,4 +39,4 @@ def _together(visit: Visit, one: Row) -> Sequence[Row]:
     return [member for member in members if member.name != one.name and not stays(member)]
 
 
-FAMILY = Family("pci", "PCIDevice", served(PCIDeviceClaim), row_of, _together)
+FAMILY = Family("pci", served(PCIDeviceClaim), row_of, _together)

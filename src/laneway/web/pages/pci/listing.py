@@ -17,15 +17,13 @@ from laneway.web.access import question
 from laneway.web.caches import NODE, Change
 from laneway.web.claiming.rows import SIGNS, STATES, Row, brief, by_name, options, subtotals
 from laneway.web.page import Context, Page
-from laneway.web.pages.pci.family import row_of
+from laneway.web.pages.pci.family import FAMILY, row_of
 from laneway.web.tables.rows import Rows
 from laneway.web.tables.table import Column, Filter, Option, Table, concerns_rows
 from laneway.web.visit import Visit
 
 LIST = question("list", served(PCIDevice))
 LIST_CLAIMS = question("list", served(PCIDeviceClaim))
-CREATE = question("create", served(PCIDeviceClaim))
-DELETE = question("delete", served(PCIDeviceClaim))
 KINDS_READ = frozenset({"pci", "claims"})
 
 _TYPES = {"03": "gpu", "12": "gpu", "02": "network", "01": "storage", "04": "audio", "06": "bridge"}
@@ -221,8 +219,8 @@ def _context(visit: Visit) -> Context:
         "brief": brief,
         "address": address_of,
         "holder": lambda row: holders.of_allocation(visit, row.allocation),
-        "may_claim": visit.may(CREATE),
-        "may_release": visit.may(DELETE),
+        "may_claim": visit.may(FAMILY.create),
+        "may_release": visit.may(FAMILY.delete),
         "concerns": concerns,
     }
 
@@ -261,7 +259,7 @@ PAGES = (
         kinds=KINDS_READ | {"networks"},
         title="nav.pci",
         needs=(LIST, LIST_CLAIMS),
-        asks=(CREATE, DELETE),
+        asks=FAMILY.rights,
         prepare=_prepare,
     ),
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from laneway.api import USBDevice, USBDeviceClaim
 from laneway.core import ids, names
 from laneway.core.pci import pci_address
+from laneway.views.gpus import staleness
 from laneway.web import holders
 from laneway.web.caches import Change
 from laneway.web.claiming import change
@@ -33,6 +34,7 @@ def _context(visit: Visit) -> Context:
         "row": row,
         "is_state": row.state,
         "signs": SIGNS,
+        "stale": staleness(visit.caches.nodes.store.get(row.node)),
         "why": why(row),
         "against": refused(visit, row, release=row.claim is not None),
         "claim_url": change.address_of(FAMILY, "claim", [row]),
@@ -54,6 +56,8 @@ def _shows(row: Row, change_: Change) -> bool:
         return name == row.name or bool(found.status.node_name == row.node)
     if change_.kind == "claims":
         return bool(found.spec.node_name == row.node)
+    if change_.kind == "nodes":
+        return name == row.node
     return speaks_of(change_, [row.name])
 
 
@@ -88,7 +92,7 @@ PAGES = (
         "/usb/{name}",
         "usb-one.html",
         _context,
-        kinds=frozenset({"usb", "usb_claims", "claims", "vms", "instances"}),
+        kinds=frozenset({"usb", "usb_claims", "claims", "vms", "instances", "nodes"}),
         needs=(LIST, LIST_CLAIMS),
         asks=FAMILY.rights,
         prepare=_prepare,

@@ -18,7 +18,7 @@ def row_of(visit: Visit, name: str) -> Row | None:
     return row(name, caches.usb.store.get(name), caches.usb_claims.store.get(name))
 
 
-FAMILY = Family("usb", "USBDevice", served(USBDeviceClaim), row_of)
+FAMILY = Family("usb", served(USBDeviceClaim), row_of)
 
 
 class Identity(NamedTuple):
