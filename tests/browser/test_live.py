@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Locator, Page, expect
+import re
+
+from playwright.sync_api import Locator, Page, Route, expect
 
 from support.chromium import Person
 from support.web_site import WebSite
@@ -58,3 +60,23 @@ def test_back_and_reload_show_the_same_again(administrator: Person) -> None:
     expect(page.get_by_label("State", exact=True)).to_have_value("")
     expect(page.get_by_label("Node", exact=True)).to_have_value(NODE)
     expect(row(page, VGPU)).to_be_visible()
+
+
+def test_two_filters_chosen_at_once_both_count(administrator: Person) -> None:
+    page = administrator.go("/vgpus")
+    slow: list[Route] = []
+
+    def answer(route: Route) -> None:
+        if "state=failed" in route.request.url:
+            route.continue_()
+        else:
+            slow.append(route)
+
+    page.route("**/vgpus?*", answer)
+    page.get_by_label("Node", exact=True).select_option(NODE)
+    while not slow:
+        page.wait_for_timeout(20)
+    page.get_by_label("State", exact=True).select_option("failed")
+    slow[0].continue_()
+    expect(page).to_have_url(re.compile(rf"node={NODE}.*state=failed"))
+    expect(page.get_by_label("State", exact=True)).to_have_value("failed")

@@ -51,6 +51,8 @@ _OPTIONS = (
 )
 _ANSWERED = "Failed to load resource: the server responded with a status of"
 """A refusal that a test provokes; chromium reports each."""
+_REPLACED = ("htmx:sendAbort,", "htmx:afterRequest,")
+"""A request that a later one of the same form takes the place of; htmx reports each."""
 _MOST_KEYS = 400
 
 expect.set_options(timeout=SECONDS * 1000)
@@ -83,7 +85,7 @@ class Person:
         self.page = context.new_page()
 
     def _console(self, message: ConsoleMessage) -> None:
-        if message.type == "error" and not message.text.startswith(_ANSWERED):
+        if message.type == "error" and not message.text.startswith((_ANSWERED, *_REPLACED)):
             self.complaints.append(f"{message.text} ({message.location['url']})")
 
     def go(self, place: str) -> Page:
