@@ -175,8 +175,11 @@ async def _tabs(browser: Browser, client: Client, ui: Program) -> tuple[float, i
         await asyncio.sleep(15)
         got, cpu, began = 0, ui.cpu(), time.perf_counter()
         for number in range(SECONDS * A_SECOND):
-            name = gpu_fleet.vgpu_name(random.randrange(1000), number % 8, number % 16)
-            status = {"status": {"configureVGPUTypeName": f"NVIDIA A2-{number}X"}}
+            # On nodes that tabs show, so that some of them have something to draw.
+            name = gpu_fleet.vgpu_name(random.randrange(TABS), number % 8, number % 16)  # noqa: S311
+            profile = f"NVIDIA A2-{number}X"
+            carried = {"configureVGPUTypeName": profile, "vGPUStatus": "vGPUConfigured"}
+            status = {"status": carried}
             await client.patch(vgpus, name, status, subresource="status")
             due = began + (number + 1) / A_SECOND
             await asyncio.sleep(max(0, due - time.perf_counter()))

@@ -30,7 +30,8 @@ class Store(Generic[T_co]):
         self._indexers = dict(indexers or {})
         self._recent: deque[Key] = deque(maxlen=_REMEMBERED)
         self._objects: dict[Key, T_co] = {}
-        self._values: dict[Key, list[tuple[str, tuple[Hashable, ...]]]] = {}
+        self._values: dict[Key, tuple[tuple[Hashable, ...], ...]] = {}
+        """By which values an object is indexed, in the order of the indexers."""
         self._indexes: dict[str, dict[Hashable, dict[Key, None]]] = {
             name: {} for name in self._indexers
         }
@@ -74,14 +75,14 @@ class Store(Generic[T_co]):
     def put(self, obj: T_co) -> T_co | None:  # type: ignore[misc]  # only the store's owner
         """Add or replace; the object that was there before, if any."""
         key = key_of(obj)
-        values = [(name, tuple(indexer(obj))) for name, indexer in self._indexers.items()]
+        values = tuple(tuple(indexer(obj)) for indexer in self._indexers.values())
         old = self.drop(key)
         self._objects[key] = obj
         if values:
             self._values[key] = values
-        for name, entries in values:
+        for index, entries in zip(self._indexes.values(), values, strict=True):
             for value in entries:
-                self._indexes[name].setdefault(value, {})[key] = None
+                index.setdefault(value, {})[key] = None
         return old
 
     def drop(self, key: Key) -> T_co | None:
@@ -89,8 +90,7 @@ class Store(Generic[T_co]):
         self.changes += 1
         self._recent.append(key)
         old = self._objects.pop(key, None)
-        for name, entries in self._values.pop(key, ()):
-            index = self._indexes[name]
+        for index, entries in zip(self._indexes.values(), self._values.pop(key, ()), strict=False):
             for value in set(entries):
                 del index[value][key]
                 if not index[value]:

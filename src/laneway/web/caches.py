@@ -3,14 +3,13 @@
 The caches are filled with the rights of the role itself, which may read these kinds and write none.
 What of it a user is shown is decided per user, by `access`.
 
-Of the profiles that a vGPU could have there are the same few lists on a hundred thousand objects:
-each is kept once.
+What a hundred thousand functions have in common is kept once (`sharing`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -30,7 +29,6 @@ from laneway.api import (
     USBDeviceClaim,
     VGPUDevice,
     VGPULayout,
-    decode,
 )
 from laneway.api.nodes import CoreNodeStatus
 from laneway.controllers.ledger.objects import PODS, Pod
@@ -48,6 +46,7 @@ from laneway.kube.pods import Pod as AgentPod
 from laneway.kube.resource import Key, KubeObject, Resource, served
 from laneway.kube.store import Indexer
 from laneway.views.activity import EVENTS, Event
+from laneway.web.sharing import Sharing
 
 NODE = "node"
 """The index of objects by their node."""
@@ -115,22 +114,6 @@ def _judged(kind: str, *indexes: str) -> Mapping[str, Indexer[Any]]:
     return {name: INDEXERS[kind][name] for name in indexes}
 
 
-class _Profiles:
-    """Decodes vGPUs; equal lists of profiles become one."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
-
-    def __call__(self, kind: type[VGPUDevice], raw: bytes | msgspec.Raw) -> VGPUDevice:
-        vgpu = decode(kind, raw)
-        types = vgpu.status.available_types
-        shared = self._known.setdefault(tuple(types.items()), types)
-        if shared is types:
-            return vgpu
-        status = msgspec.structs.replace(vgpu.status, available_types=shared)
-        return msgspec.structs.replace(vgpu, status=status)
-
-
 @dataclass(frozen=True)
 class Caches:
     """An informer of each kind."""
@@ -156,7 +139,6 @@ class Caches:
     @classmethod
     def of(cls, client: Client) -> Caches:
         """Caches that are filled once their informers run."""
-        vgpus = served(VGPUDevice)
         on_node = {NODE: of_node}
         return cls(
             nodes=Informer(client, Resource("", "v1", "nodes", False, Node, "Node")),
@@ -164,15 +146,7 @@ class Caches:
             gpus=Informer(client, served(SRIOVGPUDevice), indexers=on_node),
             vgpus=Informer(
                 client,
-                Resource(
-                    vgpus.group,
-                    vgpus.version,
-                    vgpus.plural,
-                    False,
-                    VGPUDevice,
-                    vgpus.kind,
-                    _Profiles(),
-                ),
+                replace(served(VGPUDevice), decoder=Sharing()),
                 indexers={
                     NODE: of_node,
                     PARENT: _of_gpu,
@@ -183,7 +157,7 @@ class Caches:
             layouts=Informer(client, served(VGPULayout)),
             pci=Informer(
                 client,
-                served(PCIDevice),
+                replace(served(PCIDevice), decoder=Sharing()),
                 indexers={**on_node, **_judged("pci_devices", RESOURCE, GROUP, GPU)},
             ),
             claims=Informer(
