@@ -175,7 +175,9 @@ async def test_a_function_of_a_gpu_that_a_layout_configures_leads_to_its_plan(
     }
     site.make(f"{ROOT}/vgpulayouts", layout, gpu)
     name = "sim-a100-1-0000ca004"
-    shown = await admin.waits(f"/vgpus/{name}", lambda text: "would undo" in text)
+    shown = await admin.waits(
+        f"/vgpus/{name}", lambda text: "would undo" in text and "Enabled A100-20C" in text
+    )
     assert f"VGPULayout {gpu} configures the vGPUs of GPU {gpu} and would undo this change" in shown
     assert f'href="/gpus/{gpu}/vgpus"' in await admin.html(f"/vgpus/{name}")
     refused = await admin.sees(change("disable", [name]))
