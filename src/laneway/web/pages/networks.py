@@ -172,8 +172,6 @@ def _functions(visit: Visit, card: SRIOVNetworkDevice) -> list[Row]:
 
 def _against(visit: Visit, card: SRIOVNetworkDevice, count: int) -> Sequence[str]:
     """What stands in the way of another number of virtual functions."""
-    if not visit.may(PATCH):
-        return [visit.texts("claiming.may_not", verb=PATCH.verb, resource=PATCH.resource)]
     new = replace(card, spec=replace(card.spec, num_vfs=count))
     verdict = judged.update(visit, RULES, card.metadata.name, card, new)
     return [one.words for one in verdict.refusals]
@@ -197,6 +195,9 @@ def _one(visit: Visit) -> Context:
         "holder": lambda row: holders.of_allocation(visit, row.allocation),
         # The number itself is no obstacle; what is asked is whether it can change at all.
         "against": _against(visit, card, 0 if card.spec.num_vfs else 1),
+        "may_not": ""
+        if visit.may(PATCH)
+        else visit.texts("claiming.may_not", verb=PATCH.verb, resource=PATCH.resource),
         "problems": visit.problems,
         "typed": visit.sent("count", str(card.spec.num_vfs)),
         "concerns": _concerns(card),
