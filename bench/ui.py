@@ -176,7 +176,7 @@ async def _tabs(browser: Browser, client: Client, ui: Program) -> tuple[float, i
         got, cpu, began = 0, ui.cpu(), time.perf_counter()
         for number in range(SECONDS * A_SECOND):
             # On nodes that tabs show, so that some of them have something to draw.
-            name = gpu_fleet.vgpu_name(random.randrange(TABS), number % 8, number % 16)  # noqa: S311
+            name = gpu_fleet.vgpu_name(random.randrange(TABS), number % 8, number % 16)
             profile = f"NVIDIA A2-{number}X"
             carried = {"configureVGPUTypeName": profile, "vGPUStatus": "vGPUConfigured"}
             status = {"status": carried}
