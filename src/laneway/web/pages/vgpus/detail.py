@@ -14,7 +14,7 @@ from laneway.views.gpus import Gpu
 from laneway.views.page import Page as Explained
 from laneway.views.profiles import alternatives
 from laneway.web import holders
-from laneway.web.caches import Change
+from laneway.web.caches import LEDGER, Change
 from laneway.web.page import Context, NotFound, Page
 from laneway.web.pages.gpus import detail as of_gpus
 from laneway.web.pages.gpus.reading import gpus_of
@@ -62,7 +62,7 @@ def _context(visit: Visit) -> Context:
         or ("" if is_there else texts("vgpus.has_none")),
         "change": f"/vgpus/change?row={row.name}&do=",
         "yaml": link("objects", "vgpudevices", row.name),
-        "concerns": _concerns(vgpu, gpu),
+        "concerns": _concerns(visit, vgpu, gpu, holder),
     }
 
 
@@ -97,11 +97,15 @@ def _why_not(visit: Visit, row: Row, holder: holders.Holder | None) -> str:
     return next(iter(changes.against(row.vgpu, row.gpu, uses)), "")
 
 
-def _concerns(vgpu: VGPUDevice, gpu: Gpu | None) -> Callable[[Change], bool]:
+def _concerns(
+    visit: Visit, vgpu: VGPUDevice, gpu: Gpu | None, holder: holders.Holder | None
+) -> Callable[[Change], bool]:
     of_gpu = of_gpus.concerns(gpu) if gpu is not None else None
     name = vgpu.metadata.name
 
     def shows(change: Change) -> bool:
+        if change.kind == LEDGER.kind:
+            return holders.of_vgpu(visit, vgpu) != holder
         if change.kind == "vgpus" and change.key.name == name:
             return True
         return of_gpu is not None and of_gpu(change)
@@ -118,7 +122,7 @@ PAGES = (
         "/vgpus/{name}",
         "vgpus-one.html",
         _context,
-        kinds=of_gpus.KINDS_READ,
+        kinds=of_gpus.KINDS_READ | {LEDGER.kind},
         needs=(LIST,),
         asks=(PATCH,),
         prepare=_prepare,

@@ -14,7 +14,7 @@ from laneway.kube.resource import served
 from laneway.views.gpus import node_of
 from laneway.web import holders
 from laneway.web.access import question
-from laneway.web.caches import NODE, Caches
+from laneway.web.caches import LEDGER, NODE, Caches, Change
 from laneway.web.page import Context, Page
 from laneway.web.pages.gpus.states import ordered
 from laneway.web.pages.vgpus.rows import KINDS, STATES, Row, Source
@@ -25,7 +25,7 @@ from laneway.web.visit import Site, Visit
 VGPUS = served(VGPUDevice)
 LIST, PATCH = question("list", VGPUS), question("patch", VGPUS)
 PARENT = "parentSriov"
-KINDS_READ = frozenset({"vgpus", "gpus", "pci", "nodes", "layouts"})
+KINDS_READ = frozenset({"vgpus", "gpus", "pci", "nodes", "layouts", LEDGER.kind})
 
 
 def _place(row: Row) -> tuple[object, ...]:
@@ -142,13 +142,21 @@ def subtotals(view: View[Row], rows: Rows[Row]) -> Mapping[str, Sequence[tuple[s
 
 def _context(visit: Visit) -> Context:
     rows, view = keep(visit.site), _view(visit)
+    drawn = {row.name: holders.of_vgpu(visit, row.vgpu) for row in view.rows}
+    of_rows = concerns_rows(view, rows)
+
+    def shows(change: Change) -> bool:
+        if change.kind == LEDGER.kind:  # What is kept for stopped VMs stands there alone.
+            return any(holders.of_vgpu(visit, row.vgpu) != drawn[row.name] for row in view.rows)
+        return of_rows(change)
+
     return {
         "table": view,
         "kinds": KINDS,
         "subtotals": subtotals(view, rows),
-        "holder": lambda row: holders.of_vgpu(visit, row.vgpu),
+        "holders": drawn,
         "may_patch": visit.may(PATCH),
-        "concerns": concerns_rows(view, rows),
+        "concerns": shows,
     }
 
 
