@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -18,12 +17,11 @@ VM = "studio"
 
 
 @pytest.fixture
-def disabled(site: WebSite, administrator: Person) -> Iterator[None]:
+def disabled(site: WebSite, administrator: Person) -> None:
     """The GPU as a new one: disabled, without virtual functions."""
     path = f"/apis/{DEVICES}/v1beta1/sriovgpudevices/{GPU}"
     site.api.call(path, "PATCH", {"spec": {"enabled": False}})
     expect(administrator.go(f"/gpus/{GPU}").get_by_text("Disabled").first).to_be_visible()
-    yield
 
 
 def test_from_a_disabled_gpu_to_a_vm_and_its_record(
