@@ -51,7 +51,7 @@ def state_of(
     status = vgpu.status
     answer = answer_of(status, vgpu.metadata.generation)
     is_there = bool(status.vgpu_status)
-    if answer.kind == "none":
+    if answer.kind == "none" and (vgpu.spec.enabled or is_there):
         waits = f"The agent of {vgpu.spec.node_name} has not answered to this desired state yet."
         return State("progress", waits)
     if answer.kind == "working":
@@ -78,7 +78,9 @@ def _without_vgpu(vgpu: VGPUDevice, gpu: SRIOVGPUDevice | None) -> State:
     if vgpu.status.available_types:
         return State("disabled")
     ready = find_condition(vgpu.status.conditions, "Ready")
-    _, _, said = (ready.message if ready is not None else "").partition(_NO_ROOM)
+    if ready is None:
+        return State("exhausted", f"The agent of {vgpu.spec.node_name} has not reported on it yet.")
+    _, _, said = ready.message.partition(_NO_ROOM)
     if gpu is not None and not gpu.spec.enabled:
         return State("exhausted", f"SRIOVGPUDevice {gpu.metadata.name} is not enabled.")
     if gpu is not None and gpu.status.configured:
