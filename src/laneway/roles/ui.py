@@ -23,8 +23,7 @@ from laneway.web.app import STATIC, Web
 from laneway.web.caches import Caches
 from laneway.web.metrics import UiMetrics
 from laneway.web.page import Routes
-from laneway.web.pages import ACTIONS, PAGES
-from laneway.web.pages.vgpus.listing import keep
+from laneway.web.pages import ACTIONS, PAGES, keep
 from laneway.web.rendering import Rendering, Texts
 from laneway.web.server_state import ServerState
 from laneway.web.session.guard import SignedIn

@@ -64,7 +64,7 @@ def _is_release(visit: Visit) -> bool:
 
 
 def _chosen(visit: Visit, family: Family, names: Iterable[str]) -> list[Row]:
-    found = (family.row(visit, name) for name in dict.fromkeys(names))
+    found = (family.row(visit.caches, name) for name in dict.fromkeys(names))
     rows = [row for row in found if row is not None][:MOST]
     return [row for row in rows if row.device is not None or _is_release(visit)]
 

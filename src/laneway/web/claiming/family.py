@@ -24,7 +24,7 @@ from laneway.kube.resource import KubeObject, Resource, served
 from laneway.kube.store import Store
 from laneway.web import judged
 from laneway.web.access import Question, question
-from laneway.web.caches import NODE
+from laneway.web.caches import NODE, Caches
 from laneway.web.claiming.rows import Row
 from laneway.web.place import link
 from laneway.web.visit import Visit
@@ -36,7 +36,7 @@ class Family(NamedTuple):
     path: str
     """The first part of its addresses."""
     claims: Resource[KubeObject]
-    row: Callable[[Visit, str], Row | None]
+    row: Callable[[Caches, str], Row | None]
     """A device by name."""
     together: Callable[[Visit, Row], Sequence[Row]] = lambda _visit, _row: ()
     """The other devices that leave the node with one."""

@@ -14,8 +14,15 @@ from laneway.web.pages import (
     vgpus,
     vms,
 )
+from laneway.web.visit import Site
 
 _MODULES = (overview, gpus, vgpus, mig, pci, networks, usb, vms, nodes, activity, objects)
 
 PAGES: tuple[Page, ...] = tuple(page for module in _MODULES for page in module.PAGES)
 ACTIONS: tuple[Action, ...] = tuple(action for module in _MODULES for action in module.ACTIONS)
+
+
+def keep(site: Site) -> None:
+    """Make the rows of large tables, which takes seconds in a large cluster."""
+    pci.listing.keep(site)
+    vgpus.listing.keep(site)

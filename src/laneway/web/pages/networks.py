@@ -166,7 +166,7 @@ def _named(visit: Visit) -> SRIOVNetworkDevice:
 
 
 def _functions(visit: Visit, card: SRIOVNetworkDevice) -> list[Row]:
-    found = (row_of(visit, name) for name in card.status.vf_pci_devices)
+    found = (row_of(visit.caches, name) for name in card.status.vf_pci_devices)
     return [row for row in found if row is not None]
 
 

@@ -90,7 +90,7 @@ def _modes() -> Sequence[Option]:
 
 def context(visit: Visit) -> Context:
     """What the list shows."""
-    rows = kept(visit, table_of(visit))
+    rows = kept(visit.site, table_of(visit))
     view = table_of(visit, rows.values("board")).view(rows, visit.place)
     gpus = gpus_of(visit.caches, [row.device for row in view.rows])
     by_name = {gpu.name: gpu for gpu in gpus}

@@ -17,7 +17,7 @@ from laneway.web.caches import NODE, Caches, Change
 from laneway.web.pages.gpus.states import ordered, state_of
 from laneway.web.tables.rows import Rows
 from laneway.web.tables.table import Table
-from laneway.web.visit import Visit
+from laneway.web.visit import Site
 
 LACKING = frozenset(
     {
@@ -77,9 +77,9 @@ def row_of(caches: Caches, device: SRIOVGPUDevice) -> Row:
     )
 
 
-def kept(visit: Visit, table: Table[Row]) -> Rows[Row]:
+def kept(site: Site, table: Table[Row]) -> Rows[Row]:
     """The rows of all GPUs, kept for all users."""
-    caches = visit.caches
+    caches = site.caches
 
     def build(name: str) -> Row | None:
         device = caches.gpus.store.get(name)
@@ -94,7 +94,7 @@ def kept(visit: Visit, table: Table[Row]) -> Rows[Row]:
             return [device.metadata.name for device in found]
         return []
 
-    return visit.site.rows(
+    return site.rows(
         "gpus",
         lambda: table.rows(
             keys=[device.metadata.name for device in caches.gpus.store],

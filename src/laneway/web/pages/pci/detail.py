@@ -31,7 +31,7 @@ class Member(NamedTuple):
 
 
 def _named(visit: Visit) -> Row:
-    row = row_of(visit, visit.name("name"))
+    row = row_of(visit.caches, visit.name("name"))
     if row is None:
         raise NotFound(visit.name("name"))
     return row

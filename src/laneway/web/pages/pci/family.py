@@ -8,14 +8,14 @@ from laneway.admission.world import GROUP
 from laneway.api import PCIDevice, PCIDeviceClaim
 from laneway.core.passthrough.iommu_group import system_bridge
 from laneway.kube.resource import served
+from laneway.web.caches import Caches
 from laneway.web.claiming.family import Family
 from laneway.web.claiming.rows import Row, row
 from laneway.web.visit import Visit
 
 
-def row_of(visit: Visit, name: str) -> Row | None:
+def row_of(caches: Caches, name: str) -> Row | None:
     """A device by name."""
-    caches = visit.caches
     return row(name, caches.pci.store.get(name), caches.claims.store.get(name))
 
 
@@ -26,7 +26,7 @@ def members_of(visit: Visit, one: Row) -> list[Row]:
     status = one.device.status
     found = visit.caches.pci.store.by(GROUP, (status.node_name, status.iommu_group))
     names = [member.metadata.name for member in sorted(found, key=lambda one: one.status.address)]
-    return [member for name in names if (member := row_of(visit, name))]
+    return [member for name in names if (member := row_of(visit.caches, name))]
 
 
 def stays(one: Row) -> bool:

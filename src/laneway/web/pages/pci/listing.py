@@ -20,7 +20,7 @@ from laneway.web.page import Context, Page
 from laneway.web.pages.pci.family import FAMILY, row_of
 from laneway.web.tables.rows import Rows
 from laneway.web.tables.table import Column, Filter, Option, Table, concerns_rows
-from laneway.web.visit import Visit
+from laneway.web.visit import Site, Visit
 
 LIST = question("list", served(PCIDevice))
 LIST_CLAIMS = question("list", served(PCIDeviceClaim))
@@ -74,8 +74,8 @@ def _text(row: Row) -> str:
     return " ".join((*parts, _status(row, "kernel_driver_in_use"), row.claimed_by))
 
 
-def _columns(visit: Visit) -> list[Column[Row]]:
-    texts = visit.texts
+def _columns(site: Site) -> list[Column[Row]]:
+    texts = site.texts
     return [
         Column("state", texts("claiming.state"), order=lambda row: STATES.index(row.state)),
         Column("name", texts("claiming.device"), order=lambda row: by_name(row.name)),
@@ -89,11 +89,11 @@ def _columns(visit: Visit) -> list[Column[Row]]:
     ]
 
 
-def _filters(visit: Visit) -> list[Filter[Row]]:
-    texts, caches = visit.texts, visit.caches
+def _filters(site: Site, *, is_whole: bool) -> list[Filter[Row]]:
+    texts, caches = site.texts, site.caches
 
     def descriptions() -> Sequence[Option]:
-        return options(_rows(visit).values("description"))
+        return options(keep(site, is_whole=is_whole).values("description"))
 
     return [
         Filter(
@@ -155,23 +155,23 @@ def _filters(visit: Visit) -> list[Filter[Row]]:
     ]
 
 
-def _table(visit: Visit) -> Table[Row]:
+def _table(site: Site, *, is_whole: bool = False) -> Table[Row]:
     return Table(
-        columns=_columns(visit),
+        columns=_columns(site),
         key=lambda row: row.name,
         text=_text,
         order=lambda row: (by_name(row.node), address_of(row)),
-        filters=_filters(visit),
+        filters=_filters(site, is_whole=is_whole),
     )
 
 
-def _rows(visit: Visit) -> Rows[Row]:
+def keep(site: Site, *, is_whole: bool = False) -> Rows[Row]:
     """Kept, because a cluster can have a hundred thousand; with functions of GPUs if need be."""
-    is_whole = bool(visit.place.get("functions"))
-    devices, claims = visit.caches.pci.store, visit.caches.claims.store
+    caches = site.caches
+    devices, claims = caches.pci.store, caches.claims.store
 
     def build(name: str) -> Row | None:
-        found = row_of(visit, name)
+        found = row_of(caches, name)
         return found if found and (is_whole or not _is_function_of_gpu(found)) else None
 
     def touched(change: Change) -> tuple[str, ...]:
@@ -180,9 +180,9 @@ def _rows(visit: Visit) -> Rows[Row]:
     def make() -> Rows[Row]:
         names = {one.metadata.name: None for store in (devices, claims) for one in store}
         indexed = ["node", "type", "description", "state", "claim"]
-        return _table(visit).rows(keys=names, build=build, touched=touched, indexed=indexed)
+        return _table(site).rows(keys=names, build=build, touched=touched, indexed=indexed)
 
-    return visit.site.rows("pci functions" if is_whole else "pci", make)
+    return site.rows("pci functions" if is_whole else "pci", make)
 
 
 def _functions(visit: Visit, gpu: str, card: str) -> list[Row]:
@@ -191,7 +191,7 @@ def _functions(visit: Visit, gpu: str, card: str) -> list[Row]:
     found = [one.metadata.name for one in devices.by(PARENT, gpu)] if gpu else []
     if (chosen := cards.get(card)) is not None:
         found += chosen.status.vf_pci_devices
-    return [row for name in dict.fromkeys(found) if (row := row_of(visit, name))]
+    return [row for name in dict.fromkeys(found) if (row := row_of(visit.caches, name))]
 
 
 def _is_function_of_gpu(row: Row) -> bool:
@@ -202,14 +202,16 @@ def _is_function_of_gpu(row: Row) -> bool:
 
 
 def _context(visit: Visit) -> Context:
-    place, table = visit.place, _table(visit)
+    place = visit.place
+    is_whole = bool(place.get("functions"))
+    table = _table(visit.site, is_whole=is_whole)
     gpu, card = place.get("gpu"), place.get("card")
     if gpu or card:
         rows = table.rows(_functions(visit, gpu, card))
         view = table.view(rows, place)
         concerns = _of_functions(rows, gpu, card)
     else:
-        rows = _rows(visit)
+        rows = keep(visit.site, is_whole=is_whole)
         view = table.view(rows, place)
         concerns = concerns_rows(view, rows)
     return {

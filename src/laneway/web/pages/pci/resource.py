@@ -38,7 +38,7 @@ def _pooled_name(visit: Visit, claim: PCIDeviceClaim) -> str:
 
 def _context(visit: Visit) -> Context:
     claim = _claim(visit)
-    row = row_of(visit, claim.metadata.name)
+    row = row_of(visit.caches, claim.metadata.name)
     exact = not claim.spec.disable_resource_pooling
     after = replace(claim, spec=replace(claim.spec, disable_resource_pooling=exact))
     verdict = judged.update(visit, RULES, claim.metadata.name, claim, after)

@@ -21,7 +21,7 @@ from laneway.web.visit import Visit
 
 def named(visit: Visit) -> Row:
     """The device that the address names. Raises NotFound."""
-    row = row_of(visit, visit.name("name"))
+    row = row_of(visit.caches, visit.name("name"))
     if row is None:
         raise NotFound(visit.name("name"))
     return row

@@ -6,15 +6,14 @@ from typing import NamedTuple
 
 from laneway.api import USBDevice, USBDeviceClaim
 from laneway.kube.resource import served
-from laneway.web.caches import NODE
+from laneway.web.caches import NODE, Caches
 from laneway.web.claiming.family import Family
 from laneway.web.claiming.rows import Row, is_orphaned, row
 from laneway.web.visit import Visit
 
 
-def row_of(visit: Visit, name: str) -> Row | None:
+def row_of(caches: Caches, name: str) -> Row | None:
     """A device by name."""
-    caches = visit.caches
     return row(name, caches.usb.store.get(name), caches.usb_claims.store.get(name))
 
 
@@ -52,7 +51,7 @@ def successors(visit: Visit, gone: Row) -> list[Row]:
         return []
     found = []
     for device in visit.caches.usb.store.by(NODE, gone.node):
-        one = row_of(visit, device.metadata.name)
+        one = row_of(visit.caches, device.metadata.name)
         if one is None or one.claim is not None or is_orphaned(device) or one.name == gone.name:
             continue
         if identity_of(one)[:2] == known[:2]:

@@ -98,7 +98,8 @@ def _table(visit: Visit) -> Table[Row]:
 
 
 def _rows(visit: Visit) -> Rows[Row]:
-    devices, claims = visit.caches.usb.store, visit.caches.usb_claims.store
+    caches = visit.caches
+    devices, claims = caches.usb.store, caches.usb_claims.store
 
     def touched(change: Change) -> tuple[str, ...]:
         return (change.key.name,) if change.kind in KINDS_READ else ()
@@ -107,7 +108,7 @@ def _rows(visit: Visit) -> Rows[Row]:
         names = {one.metadata.name: None for store in (devices, claims) for one in store}
         indexed = ["node", "description", "class", "state", "claim"]
         return _table(visit).rows(
-            keys=names, build=lambda name: row_of(visit, name), touched=touched, indexed=indexed
+            keys=names, build=lambda name: row_of(caches, name), touched=touched, indexed=indexed
         )
 
     return visit.site.rows("usb", make)

@@ -38,7 +38,7 @@ def _context(visit: Visit) -> Context:
 
 async def _act(visit: Visit) -> Done | Again | Report:
     row, texts = named(visit), visit.texts
-    new = row_of(visit, visit.sent("to"))
+    new = row_of(visit.caches, visit.sent("to"))
     if new is None or new.device is None:
         return Again({"to": [texts("usb.choose")]})
     old, target = FAMILY.target(row), FAMILY.target(new)
