@@ -1,7 +1,7 @@
 """Templates, and the texts that they show.
 
 Everything that comes from objects is escaped. All texts of the interface stand in one catalogue,
-by ids that name the page and the place; a translation is another folder with the same ids.
+by ids that name the page and the place; a translation is another file with the same ids.
 """
 
 from __future__ import annotations
@@ -32,13 +32,12 @@ _PARENT = re.compile(r'\s*{%-?\s*extends\s+"([^"]+)"')
 
 
 class Texts:
-    """A catalogue of texts in one language: a folder with a file for each page."""
+    """A catalogue of texts in one language."""
 
     def __init__(self, language: str = "en") -> None:
         self.language = language
-        self._texts: dict[str, str] = {}
-        for file in resources.files(PACKAGE).joinpath("texts", language).iterdir():
-            self._texts.update(_flat(tomllib.loads(file.read_text("utf-8"))))
+        file = resources.files(PACKAGE).joinpath("texts", f"{language}.toml")
+        self._texts = dict(_flat(tomllib.loads(file.read_text("utf-8"))))
 
     def __call__(self, id_: str, /, **values: object) -> str:
         """The text of an id, with values in the places that it names. Raises KeyError."""
