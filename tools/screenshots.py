@@ -21,6 +21,7 @@ PAGES = {
     "overview": "/",
     "gpus": "/gpus",
     "gpu": f"/gpus/{NODE}-000017000",
+    "plan": f"/gpus/{NODE}-000031000/vgpus?plan=1&vgpu%3AA100-10C=2&vgpu%3AA100-5C=0",
     "vgpus": f"/vgpus?node={NODE}",
     "pci": "/pci?node=sim-workstation-1",
     "networks": "/networks",
