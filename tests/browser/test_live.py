@@ -80,3 +80,34 @@ def test_two_filters_chosen_at_once_both_count(administrator: Person) -> None:
     slow[0].continue_()
     expect(page).to_have_url(re.compile(rf"node={NODE}.*state=failed"))
     expect(page.get_by_label("State", exact=True)).to_have_value("failed")
+
+
+def out_of_sight(page: Page, *, hidden: bool) -> None:
+    """Browsers without a window have no page out of sight, so they are told that one is."""
+    page.evaluate(
+        """hidden => {
+            Object.defineProperty(document, "hidden", {value: hidden, configurable: true});
+            document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        hidden,
+    )
+
+
+def test_more_pages_are_open_than_a_browser_has_connections_and_each_catches_up(
+    administrator: Person, site: WebSite
+) -> None:
+    first = administrator.go(f"/vgpus?node={NODE}")
+    pages = [first]
+    for _ in range(7):
+        out_of_sight(pages[-1], hidden=True)
+        page = administrator.page.context.new_page()
+        page.goto(f"{site.address}/vgpus?node={NODE}")
+        pages.append(page)
+    desire(site, VGPU, enabled=True, vGPUTypeName=PROFILE)
+    expect(row(pages[-1], VGPU)).to_contain_text("A2-4Q")
+    expect(row(first, VGPU)).not_to_contain_text("A2-4Q")
+
+    out_of_sight(first, hidden=False)
+    expect(row(first, VGPU)).to_contain_text("A2-4Q")
+    desire(site, VGPU, enabled=False)
+    expect(row(first, VGPU)).to_contain_text("Disabled")

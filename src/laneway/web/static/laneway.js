@@ -1,5 +1,6 @@
 // What HTML cannot do by itself: times in the browser's zone, copying, keeping what a user has
-// chosen while a live update replaces its surroundings, and saying that updates have stopped.
+// chosen while a live update replaces its surroundings, saying that updates have stopped, and
+// leaving the connection of a page that is out of sight to others.
 "use strict";
 (function () {
   const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
@@ -60,6 +61,24 @@
     if (notice) notice.hidden = !away;
   }
 
+  // A browser opens six connections to a site, and each stream takes one. So a page that is out of
+  // sight leaves its own to others, and catches up when it is looked at again.
+  function rest() {
+    const connector = document.getElementById("connector");
+    if (!connector || !connector.hasAttribute("sse-connect")) return;
+    const is = connector.cloneNode(false);
+    if (document.hidden) {
+      htmx.trigger(connector, "htmx:beforeCleanupElement");
+      is.setAttribute("data-resting", "");
+      connector.replaceWith(is);
+    } else if (is.hasAttribute("data-resting")) {
+      is.removeAttribute("data-resting");
+      connector.replaceWith(is);
+      htmx.process(is);
+    }
+  }
+
+  document.addEventListener("visibilitychange", rest);
   document.addEventListener("htmx:sseError", () => stream(true));
   document.addEventListener("htmx:sseOpen", () => stream(false));
   document.addEventListener("htmx:afterSettle", settle);
