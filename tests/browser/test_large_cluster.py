@@ -83,7 +83,7 @@ def test_gpus_nodes_and_the_overview_show_a_part(administrator: Person) -> None:
     page = administrator.go("/nodes?q=" + node(710))
     expect(page.get_by_role("row").filter(has_text=node(710))).to_have_count(1)
     page = administrator.go("/")
-    expect(page.get_by_text(f"{NODES + 1}").first).to_be_visible()
+    expect(page.get_by_role("link", name=f"{NODES + 1:,}", exact=True)).to_be_visible()
     assert page.get_by_role("row").count() < 200
 
 
