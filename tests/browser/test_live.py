@@ -111,3 +111,25 @@ def test_more_pages_are_open_than_a_browser_has_connections_and_each_catches_up(
     expect(row(first, VGPU)).to_contain_text("A2-4Q")
     desire(site, VGPU, enabled=False)
     expect(row(first, VGPU)).to_contain_text("Disabled")
+
+
+def test_what_was_asked_on_a_page_is_not_put_into_the_next(administrator: Person) -> None:
+    page = administrator.go("/vms/new")
+    slow: list[Route] = []
+
+    def hold(route: Route) -> None:
+        slow.append(route)
+
+    page.route("**/vms/new?*", hold)
+    page.get_by_role("textbox", name="Name", exact=True).fill("late")
+    while not slow:
+        page.wait_for_timeout(20)
+    page.get_by_role("link", name="Cancel").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Virtual machines")
+    for route in slow:
+        route.continue_()
+    page.get_by_role("searchbox").fill("late")
+    expect(page).to_have_url(re.compile("/vms.q=late"))
+    expect(page.locator("#connector")).to_have_attribute(
+        "sse-connect", re.compile("page=/vms%3Fq%3Dlate&")
+    )

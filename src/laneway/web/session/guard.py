@@ -80,6 +80,11 @@ class Guard:
             self._sessions.end(session)
             self._cookies.remove(request, SESSION_ID)
             return self._without(request, "session_refused")
+        except RuntimeError:
+            # Another request of the session has ended it, and its client was closed under this one.
+            if session is None or not session.ended.is_set():
+                raise
+            return self._without(request, "session_refused")
 
     def browser(self, request: web.Request) -> str:
         """The browser of a request; one that is not known yet gets its cookie."""

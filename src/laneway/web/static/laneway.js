@@ -79,6 +79,15 @@
   }
 
   document.addEventListener("visibilitychange", rest);
+  // What was asked for on a page is not put into the one that follows it. Where a question waits
+  // for another, it begins when that one is aborted.
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.target !== document.body) return;
+    for (let round = 0; round < 2; round += 1)
+      for (const asking of document.querySelectorAll("main .htmx-request"))
+        if (asking !== event.detail.requestConfig.elt) htmx.trigger(asking, "htmx:abort");
+  });
+
   document.addEventListener("htmx:sseError", () => stream(true));
   document.addEventListener("htmx:sseOpen", () => stream(false));
   document.addEventListener("htmx:afterSettle", settle);
