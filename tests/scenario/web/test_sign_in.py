@@ -164,6 +164,7 @@ async def test_an_unused_session_ends_and_its_form_is_not_lost(visit: Visit, clo
     htmx = await browser.post("/edit", fields, HX_Request="true")
     assert htmx.status == 401
     assert htmx.headers["HX-Retarget"] == "#session-notice"
+    assert htmx.headers["HX-Reselect"] == "unset"
     assert "What you have typed stays" in htmx.text
     # In another tab of the browser the user signs in again.
     assert (await browser.sign_in(ALICE, "/sign-in/done")).headers["Location"] == "/sign-in/done"

@@ -148,7 +148,7 @@ class Guard:
         template = "session-notice.html" if is_part else "session-over.html"
         headers = dict(NO_SESSION) if status == 401 else {}
         if is_part:
-            headers |= {"HX-Retarget": NOTICE, "HX-Reswap": "innerHTML"}
+            headers |= {"HX-Retarget": NOTICE, "HX-Reswap": "innerHTML", "HX-Reselect": "unset"}
         text = self._render(template, {"why": why})
         return web.Response(text=text, content_type="text/html", status=status, headers=headers)
 
