@@ -104,7 +104,18 @@ async def running(directory: str) -> AsyncIterator[Site]:
 
     log = os.path.join(directory, "log")
     data = os.path.join(directory, "data")
-    command = ["-m", "laneway", "up", "--data-dir", data, "--no-local", "--port", "0"]
+    command = [
+        "-m",
+        "laneway",
+        "up",
+        "--data-dir",
+        data,
+        "--no-local",
+        "--port",
+        "0",
+        "--ui-port",
+        "0",
+    ]
     out = os.open(log, os.O_WRONLY | os.O_CREAT)
     process = await asyncio.create_subprocess_exec(
         sys.executable,

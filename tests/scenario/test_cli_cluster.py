@@ -34,7 +34,7 @@ def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with (
         (directory / "stderr").open("w+") as errors,
         subprocess.Popen(
-            [*up, "--no-local", "--port", "0"],
+            [*up, "--no-local", "--port", "0", "--ui-port", "0"],
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,

@@ -80,7 +80,7 @@ class Terminal:
 
     def start(self, command: str) -> list[str]:
         _, *arguments = command.replace(".laneway", str(self.folder / ".laneway")).split()
-        self.up = Laneway(*arguments, "--port", "0")
+        self.up = Laneway(*arguments, "--port", "0", "--ui-port", "0")
         self.up.until("Stop with Ctrl-C.")
         return list(self.up.lines)
 

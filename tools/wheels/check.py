@@ -173,7 +173,9 @@ def laneway(folder: Path, wheels: Path) -> None:
     say("laneway: starts, and says what 'laneway up' lacks")
     found.pins(CHECKOUT / "constraints/up.txt")
     found.wheel("laneway[up]")
-    with found.running("laneway", *simulated, "--port", "0", until="Stop with Ctrl-C."):
+    with found.running(
+        "laneway", *simulated, "--port", "0", "--ui-port", "0", until="Stop with Ctrl-C."
+    ):
         say(f"laneway[up]: serves {version(folder / 'up/kubeconfig')}")
 
 

@@ -54,13 +54,15 @@ class Ui:
         *,
         host: str,
         port: int,
+        option: str,
         settings: Settings | None = None,
         tls: ssl.SSLContext | None = None,
         alone: bool = False,
     ) -> None:
         """`config`: how users reach the API server, each with a token of their own.
 
-        `port` 0 leaves it to the kernel; an empty host means all addresses, IPv4 and IPv6.
+        `port` 0 leaves it to the kernel; an empty host means all addresses, IPv4 and IPv6. `option`
+        chooses them on the command line.
         `alone`: nothing else runs in this process, so what it knows once it is ready is kept from
         the garbage collector. Raises ConfigError for an identity provider that is of no use.
         """
@@ -69,7 +71,7 @@ class Ui:
         """Set once nothing is waited for any more."""
         self.port = port
         """The one that it listens on, once it does."""
-        self._host, self._tls = host, tls
+        self._host, self._option, self._tls = host, option, tls
         self._caches = Caches.of(client)
         self._server = ServerState(client)
         self._ledger = LedgerSource(self._caches)
@@ -123,5 +125,5 @@ class Ui:
                 words = os.strerror(error.errno) if error.errno else str(error)
                 raise UiError(
                     f"cannot serve the web interface on {place(self._host, self.port)}: {words}; "
-                    "choose another address"
+                    f"choose another with {self._option}"
                 ) from error

@@ -270,7 +270,7 @@ async def _ui(
     """The web interface; gives an address that signs in as the administrator, once."""
     async with Client(staff.config(config, UI)) as client:
         metrics = UiMetrics(families.registry)
-        ui = Ui(client, config, metrics, host=LOOPBACK, port=port)
+        ui = Ui(client, config, metrics, host=LOOPBACK, port=port, option="--ui-port")
         async with asyncio.TaskGroup() as tasks:
             task = tasks.create_task(ui.run(), name="ui")
             await ui.ready.wait()

@@ -36,7 +36,17 @@ def _failure(*arguments: str, status: int = 1) -> str:
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The data directory of a Laneway that is up, with a simulated cluster."""
     path = tmp_path_factory.mktemp("up")
-    options = ("--no-local", "--simulate", "plain", "--port", "0", "--data-dir", str(path))
+    options = (
+        "--no-local",
+        "--simulate",
+        "plain",
+        "--port",
+        "0",
+        "--ui-port",
+        "0",
+        "--data-dir",
+        str(path),
+    )
     up = Laneway("up", *options)
     up.until(READY)
     yield path

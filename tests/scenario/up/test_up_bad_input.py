@@ -90,7 +90,17 @@ def test_dump_that_is_cut_off_or_was_changed_is_refused(
     dump, kept = tmp_path / "a2.umockdev", tmp_path / "data"
     whole = a2_dump_path.read_text()
     dump.write_text(whole)
-    arguments = ("--no-local", "--simulate", str(dump), "--port", "0", "--data-dir", str(kept))
+    arguments = (
+        "--no-local",
+        "--simulate",
+        str(dump),
+        "--port",
+        "0",
+        "--ui-port",
+        "0",
+        "--data-dir",
+        str(kept),
+    )
     up = start("up", *arguments)
     up.until(READY)
     assert up.until("  sim-a2-1  ").endswith(f"simulated from {dump}")

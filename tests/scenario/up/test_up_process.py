@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -136,10 +137,16 @@ def test_second_process_on_the_same_directory_is_sent_away(
 
 
 def test_port_in_use_is_said(running: Laneway, api: Api, tmp_path: Path) -> None:
+    plain = ("up", "--no-local", "--simulate", "plain", "--data-dir", str(tmp_path))
     port = api.url.rpartition(":")[2]
-    arguments = ("--no-local", "--simulate", "plain", "--port", port, "--data-dir", str(tmp_path))
-    assert f"127.0.0.1:{port} is in use" in failure("up", *arguments)
+    said = failure(*plain, "--port", port, "--ui-port", "0")
+    assert f"127.0.0.1:{port} is in use" in said
     assert not (tmp_path / "kubeconfig").exists()
+
+    ui = urlsplit(running.until("/sign-in/once/").strip()).port
+    said = failure(*plain, "--port", "0", "--ui-port", str(ui))
+    assert f"cannot serve the web interface on 127.0.0.1 port {ui}: " in said
+    assert said.rstrip().endswith("choose another with --ui-port")
 
 
 # An end of the process
@@ -229,7 +236,7 @@ def test_nothing_is_lost_or_written_again_when_killed(start: Start, tmp_path: Pa
     assert third.end() == 0
 
     # Another set of hosts: what is known of the absent ones stays, and no pod is sent to them.
-    plain = ("--no-local", "--simulate", "plain", "--port", "0")
+    plain = ("--no-local", "--simulate", "plain", "--port", "0", "--ui-port", "0")
     last = start("up", *plain, "--data-dir", str(tmp_path))
     last.until(READY)
     assert last.until("Known from an earlier run").endswith(": sim-a2-1, sim-a2-2")

@@ -131,7 +131,9 @@ async def test_a_data_directory_continues(tmp_path: Path, version: str) -> None:
     with tarfile.open(RECORDED / version / "data.tar.xz") as archive:
         archive.extractall(data, **SAFELY)
     hosts = {path.name: path.read_bytes() for path in (data / "hosts").iterdir()}
-    up = Laneway("up", "--no-local", "--port", "0", "--data-dir", str(data), *arguments)
+    up = Laneway(
+        "up", "--no-local", "--port", "0", "--ui-port", "0", "--data-dir", str(data), *arguments
+    )
     try:
         up.until(READY)
         api = Api(data)

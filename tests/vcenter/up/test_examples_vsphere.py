@@ -16,7 +16,7 @@ from support.processes import READY, Laneway
 from support.vcenter import Simulator
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "vsphere"
-ARGUMENTS = ("--no-local", "--vsphere", "--port", "0", "--data-dir")
+ARGUMENTS = ("--no-local", "--vsphere", "--port", "0", "--ui-port", "0", "--data-dir")
 WAIT = "--timeout=60s"
 
 pytestmark = pytest.mark.skipif(not KUBECTL, reason="there is no kubectl: install it")

@@ -120,6 +120,7 @@ async def _run(
             metrics,
             host=pages[0],
             port=pages[1],
+            option="--address",
             settings=settings,
             tls=context,
             alone=True,
