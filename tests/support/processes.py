@@ -21,7 +21,7 @@ SECONDS = 60.0
 DEVICES = "/apis/devices.harvesterhci.io/v1beta1"
 VGPU = "sim-a2-1-000008004"
 PROFILE = "NVIDIA A2-4Q"
-SPEC = ("--no-local", "--simulate", "a2", "--port", "0", "--ui-port", "0")
+SPEC = ("--no-local", "--simulate", "a2", "--ui-port", "0", "--port", "0")
 READY = "Stop with Ctrl-C."
 """The last line that `laneway up` prints when it is ready."""
 

@@ -18,7 +18,7 @@ _BESIDE = Path(sys.executable).parent / "kubectl"
 KUBECTL = shutil.which("kubectl") or (str(_BESIDE) if _BESIDE.exists() else "")
 pytestmark = pytest.mark.skipif(not KUBECTL, reason="kubectl is not installed")
 
-SPEC = ("--no-local", "--simulate", "a2", "--simulate", "plain", "--port", "0", "--ui-port", "0")
+SPEC = ("--no-local", "--simulate", "a2", "--simulate", "plain", "--ui-port", "0", "--port", "0")
 READY = "Stop with Ctrl-C."
 VGPUS = ("sim-a2-1-000008004", "sim-a2-1-000008005")
 NIC = "sim-a2-1-000004001"
