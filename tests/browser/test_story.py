@@ -78,7 +78,7 @@ def claim(page: Page) -> None:
     page.get_by_role("link", name=CARD, exact=True).click()
     page.get_by_role("main").get_by_role("link", name="Claim", exact=True).click()
     page.get_by_role("button", name="Claim 1 device").click()
-    expect(page.get_by_text(f"Done: {CARD} is claimed.")).to_be_visible()
+    expect(page.get_by_text(f"OK: {CARD} is claimed.")).to_be_visible()
     claim = page.get_by_role("region", name="Conditions of the claim").first
     expect(claim.get_by_text("VMs can request it as")).to_be_visible()
 
@@ -94,7 +94,7 @@ def create(page: Page) -> None:
     expect(fits.get_by_text("1 node has all of it.")).to_be_visible()
     expect(fits.get_by_role("row").filter(has_text=NODE)).to_contain_text("Yes")
     page.get_by_role("button", name="Create").click()
-    expect(page.get_by_text(f"Done: VM default/{VM} is created and being started.")).to_be_visible()
+    expect(page.get_by_text(f"OK: VM default/{VM} is created and being started.")).to_be_visible()
     expect(page.get_by_text(f"on node {NODE}")).to_be_visible()
     devices = page.get_by_role("region", name="Devices").first
     expect(devices.get_by_text("as requested")).to_have_count(2)

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import mimetypes
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
@@ -25,6 +25,7 @@ from laneway.web.navigation import navigation
 from laneway.web.page import Again, Done, NotFound, Page, Report, Routes
 from laneway.web.place import Place, parse
 from laneway.web.rendering import static_files
+from laneway.web.session.guard import NOTICE
 from laneway.web.stream.hub import Hub, TooManyError, in_time
 from laneway.web.stream.shared import Drawn, Shared
 from laneway.web.stream.tab import Tab
@@ -50,6 +51,8 @@ SECURITY = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Users(Protocol):
@@ -92,10 +95,31 @@ class Web:
         app.on_response_prepare.append(_secure)
         app.router.add_get("/static/{hash}/{name:.+}", static_file)  # canonical: STATIC
         app.router.add_get("/stream", self.stream)
-        app.router.add_get("/{path:.*}", self.page)
-        app.router.add_post("/{path:.*}", self.action)
+        app.router.add_get("/{path:.*}", self._told(self.page))
+        app.router.add_post("/{path:.*}", self._told(self.action))
 
-    async def page(self, request: web.Request) -> web.Response:
+    def _told(self, handler: Handler) -> Handler:
+        """A defect of ours is logged and told; a form that it happened to stays as it is."""
+
+        async def telling(request: web.Request) -> web.StreamResponse:
+            try:
+                return await handler(request)
+            except (web.HTTPException, UnauthorizedError, CredentialsError):
+                raise
+            except Exception:
+                log.exception("%s %s failed", request.method, request.path)
+            if "HX-Request" not in request.headers:
+                return await self._problem(request, 500, "failed")
+            text = self._site.rendering.page("failed-notice.html", {})
+            response = _html(text, 500)
+            response.headers.update(
+                {"HX-Retarget": NOTICE, "HX-Reswap": "innerHTML", "HX-Reselect": "unset"}
+            )
+            return response
+
+        return telling
+
+    async def page(self, request: web.Request) -> web.StreamResponse:
         """Show a page."""
         found = self._routes.page(request.raw_path.partition("?")[0])
         if found is None:
@@ -113,7 +137,7 @@ class Web:
             response.del_cookie(NOTE, httponly=True, secure=True, samesite="Strict")
         return response
 
-    async def action(self, request: web.Request) -> web.Response:
+    async def action(self, request: web.Request) -> web.StreamResponse:
         """Do what a form says, and show the next page, or the form again with what is wrong."""
         path = request.raw_path.partition("?")[0]
         found, action = self._routes.page(path), self._routes.action(path)
