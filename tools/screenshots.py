@@ -19,15 +19,8 @@ MODELS = ("a100:2", "a2", "workstation")
 NODE = "sim-a100-1"
 PAGES = {
     "overview": "/",
-    "gpus": "/gpus",
     "gpu": f"/gpus/{NODE}-000017000",
     "plan": f"/gpus/{NODE}-000031000/vgpus?plan=1&vgpu%3AA100-10C=2&vgpu%3AA100-5C=0",
-    "vgpus": f"/vgpus?node={NODE}",
-    "pci": "/pci?node=sim-workstation-1",
-    "networks": "/networks",
-    "vms": "/vms",
-    "nodes": "/nodes",
-    "activity": "/activity",
 }
 """The addresses of the pages by the names of their pictures."""
 VGPUS = {"004": "GRID A100-8C", "005": "GRID A100-8C", "006": "GRID A100-8C", "007": "GRID A100-8C"}
@@ -60,10 +53,10 @@ def main(folder: Path) -> None:
                     sys.exit(f"screenshots: {place} cannot be shown: {person.page.title()}")
                 picture(person.page, folder / f"{name}.png")
                 print(f"screenshots: {folder / name}.png")
+            if person.complaints:
+                sys.exit("\n".join(person.complaints))
         finally:
             site.end()
-    if person.complaints:
-        sys.exit("\n".join(person.complaints))
 
 
 if __name__ == "__main__":
