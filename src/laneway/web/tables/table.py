@@ -242,9 +242,11 @@ class Table(Generic[T]):
             found = rows.all()
         if descending:
             found = found[::-1]
-        if not (left or search):
+        for word in search.casefold().split():
+            found = [entry for entry in found if word in entry.text]
+        if not left:
             return found
-        matches = self._matches(left, search.casefold())
+        matches = self._matches(left, "")
         return [entry for entry in found if matches(entry)]
 
     def _matches(self, chosen: dict[str, str], search: str) -> Callable[[Entry[T]], bool]:
