@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from laneway.api import decode
 from laneway.controllers import hardware_changes
 from laneway.controllers.hardware_changes import HardwareChanges
 from laneway.core.requested import Origin
 from laneway.host.plans.audit import Ended, Entry, Outcome
-from laneway.views.activity import EVENTS, Event, Filter, Row, rows
-from support.control_plane import SECONDS
+from laneway.views.activity import Row
+from support.activity import writes
 
 VGPU = "node1-000008004"
 
@@ -50,22 +49,14 @@ async def telling(cluster: Any) -> AsyncIterator[HardwareChanges]:
 
 
 async def told(cluster: Any, number: int) -> list[Row]:
-    """The writes to hardware, the newest first, once there are so many."""
-    async with asyncio.timeout(SECONDS):
-        while True:
-            pages = [page async for page in cluster.client.list(EVENTS)]
-            events = [decode(Event, raw) for page in pages for raw in page.items]
-            found = rows(events, Filter(writes=True))
-            if len(found) >= number:
-                return found
-            await asyncio.sleep(0.02)
+    return await writes(cluster.client, lambda found: len(found) >= number)
 
 
 async def test_events_wait_for_the_api_server_and_the_oldest_make_room(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if cluster.server is None:
-        pytest.skip("a real server is not stopped")
+        pytest.skip("this test stops its API server, and the real one serves all tests")
     monkeypatch.setattr(hardware_changes, "BUFFER", 3)
     monkeypatch.setattr(hardware_changes, "PATIENCE_SECONDS", (0.01, 0.02))
     await cluster.server.stop()

@@ -1,10 +1,10 @@
 """An event on an object for each plan that changed hardware because of it.
 
 The audit record on the node is the whole truth; an event is what a page of a cluster can list by
-device, user and time. So none of these is counted on another, as `EventRecorder` does, and none is
-over its limit: a hardware write takes longer than to tell of it. While the API server does not
-answer, they wait in a bounded buffer, from which the oldest go first. A plan is never delayed: it
-has ended before it is told.
+device, user and time. So each plan has an event of its own; `EventRecorder` would count repeated
+ones together. No rate limit applies: hardware changes more slowly than events are written. While
+the API server does not answer, events wait in a bounded buffer, from which the oldest are dropped
+first. A plan never waits for its event: it has ended before.
 
 An attempt that wrote nothing and failed as the one before it did is told once.
 """

@@ -8,7 +8,7 @@ proves a write.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -104,27 +104,7 @@ class Row(NamedTuple):
         return tuple(dict.fromkeys(step.device for step in self.steps if step.device))
 
 
-class Filter(NamedTuple):
-    """What is shown; empty fields show everything. Texts match anywhere, in either case."""
-
-    device: str = ""
-    """In the name of the object, in an address that was written to, or the name of the node."""
-    who: str = ""
-    text: str = ""
-    """In the message, the reason or a step."""
-    since: datetime | None = None
-    until: datetime | None = None
-    writes: bool = False
-    """Only writes to hardware."""
-
-
 _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
-
-
-def rows(events: Iterable[Event], wanted: Filter = Filter()) -> list[Row]:  # noqa: B008 - immutable
-    """The events that are to be shown, the newest first."""
-    found = [row for row in map(row_of, events) if _is_wanted(row, wanted)]
-    return sorted(found, key=lambda row: (row.moment, row.key), reverse=True)
 
 
 def row_of(event: Event) -> Row:
@@ -156,42 +136,9 @@ def row_of(event: Event) -> Row:
 
 
 def moment(time: str) -> datetime | None:
-    """A time as the API writes it, or an address of a page; None for anything else."""
+    """A time as the API writes it; None for anything else."""
     try:
         found = datetime.fromisoformat(time)
     except ValueError:
         return None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
-
-
-def _is_wanted(row: Row, wanted: Filter) -> bool:
-    if wanted.writes and row.change is None:
-        return False
-    if wanted.since is not None and row.moment < wanted.since:
-        return False
-    if wanted.until is not None and row.moment > wanted.until:
-        return False
-    return (
-        _has(wanted.device, _devices(row))
-        and _has(wanted.who, (row.who,))
-        and _has(wanted.text, _texts(row))
-    )
-
-
-def _devices(row: Row) -> Iterator[str]:
-    yield f"{row.kind} {row.name}"
-    yield f"{row.kind}/{row.name}"
-    yield row.node
-    yield from row.devices
-
-
-def _texts(row: Row) -> Iterator[str]:
-    yield row.text
-    yield row.reason
-    for step in row.steps:
-        yield from (step.words, step.error)
-
-
-def _has(part: str, texts: Iterable[str]) -> bool:
-    part = part.strip().casefold()
-    return not part or any(part in text.casefold() for text in texts)

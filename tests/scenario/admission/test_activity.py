@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from laneway.api import SRIOVGPUDevice, VGPUDevice, decode
+from laneway.api import SRIOVGPUDevice, VGPUDevice
 from laneway.core import keys
 from laneway.kube.resource import served
-from laneway.views.activity import EVENTS, Event, Filter, Row, rows
+from support.activity import writes
 from support.kubectl import Kubectl
 from support.layouts import make, of, settled
 from support.plans import audited
 
 GPU, VGPU, SIBLING = "node1-000008000", "node1-000008004", "node1-000008005"
 NOTE = keys.ANNOTATION_REQUESTED_BY
-SECONDS = 30.0
 
 
 @pytest.fixture
 def reviewed() -> bool:
     return True
-
-
-async def activity(cluster: Any, enough: Callable[[list[Row]], bool]) -> list[Row]:
-    """The writes to hardware, the newest first, once there are enough."""
-    async with asyncio.timeout(SECONDS):
-        while True:
-            pages = [page async for page in cluster.client.list(EVENTS)]
-            events = [decode(Event, raw) for page in pages for raw in page.items]
-            found = rows(events, Filter(writes=True))
-            if enough(found):
-                return found
-            await asyncio.sleep(0.02)
 
 
 async def user_of(cluster: Any, cls: type[Any], name: str) -> str:
@@ -54,7 +39,7 @@ async def test_every_write_to_hardware_is_told_with_its_user_and_steps(
     await bob.patch("vgpudevice", VGPU, enabled=True, vGPUTypeName="NVIDIA A2-4Q")
     await cluster.answer(VGPU, "Configured")
 
-    vgpu, gpu = await activity(cluster, lambda found: len(found) == 2)
+    vgpu, gpu = await writes(cluster.client, lambda found: len(found) == 2)
 
     assert [(row.kind, row.name, row.who, row.outcome, row.node) for row in (gpu, vgpu)] == [
         ("SRIOVGPUDevice", GPU, "alice", "done", "node1"),
@@ -84,7 +69,7 @@ async def test_a_step_that_fails_is_told_with_what_was_undone(
     host.refused = "/mdev_supported_types"
     await alice.patch("vgpudevice", VGPU, enabled=True, vGPUTypeName="NVIDIA A2-4Q")
 
-    (row, *_) = await activity(cluster, bool)
+    (row, *_) = await writes(cluster.client, bool)
 
     assert (row.who, row.outcome, row.warning) == ("alice", "failed", True)
     failed = [step for step in row.steps if step.outcome == "failed"]
@@ -101,7 +86,7 @@ async def test_what_a_layout_has_done_is_requested_by_its_user(
     await make(cluster, "desktops", vgpus=of(A2_4Q=2), takeOver=True)  # By the administrator.
     await settled(cluster, "desktops", "Done")
 
-    newest, before = await activity(cluster, lambda found: len(found) == 2)
+    newest, before = await writes(cluster.client, lambda found: len(found) == 2)
     assert (newest.who, before.who, before.name) == ("admin", "alice", VGPU)
     # Its first desired state is met as it is, and stays whose it was.
     assert await user_of(cluster, VGPUDevice, VGPU) == "alice"

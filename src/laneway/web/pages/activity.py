@@ -6,6 +6,7 @@ It is for those who may list the events of the cluster: they are about objects o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
 from laneway.views import activity
 from laneway.views.activity import EVENTS, Row
@@ -20,6 +21,12 @@ from laneway.web.visit import Visit
 READ = question("list", EVENTS)
 
 KINDS = ("write", "failed", "warning", "normal")
+SPANS = {
+    "minutes": timedelta(minutes=10),
+    "hour": timedelta(hours=1),
+    "day": timedelta(days=1),
+}
+"""How far back the time filter looks."""
 
 
 def kind(row: Row) -> str:
@@ -54,6 +61,12 @@ def _table(visit: Visit) -> Table[Row]:
         text=_text,
         order=lambda row: -row.moment.timestamp() if row.moment.year > 1 else 0.0,
         filters=[
+            Filter(
+                "time",
+                texts("activity.time"),
+                values=_spans,
+                options=lambda: [Option(one, texts(f"activity.time_{one}")) for one in SPANS],
+            ),
             Filter("kind", texts("activity.kind"), values=kinds_of, options=kinds),
             Filter(
                 "node",
@@ -77,6 +90,11 @@ def _table(visit: Visit) -> Table[Row]:
             ),
         ],
     )
+
+
+def _spans(row: Row) -> tuple[str, ...]:
+    age = datetime.now(UTC) - row.moment
+    return tuple(name for name, span in SPANS.items() if age <= span)
 
 
 def _devices(row: Row) -> tuple[str, ...]:

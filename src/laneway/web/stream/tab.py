@@ -15,7 +15,7 @@ from laneway.web.caches import Change
 PAUSE_SECONDS = 0.2
 """Between two drawings: at most five a second."""
 ALIVE_SECONDS = 15.0
-"""After so long without a change a sign of life is sent, which finds out who has gone."""
+"""A stream without changes sends a comment this often: sending fails once its client has gone."""
 
 Concerns = Callable[[Change], bool]
 
