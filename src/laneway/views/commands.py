@@ -34,6 +34,8 @@ def _lines(resource: str, kind: str, obj: Json) -> Iterator[Line]:
     yield Line("describe", f"kubectl describe {target}")
     if not namespace:
         yield Line("explain", f"laneway explain {kind.lower()}/{name}")
+    elif kind == "VirtualMachine":
+        yield Line("explain", f"laneway explain vm/{name} -n {shlex.quote(namespace)}")
     make = _BY_KIND.get(kind)
     if make is not None:
         yield from make(target, spec, status)
@@ -80,8 +82,10 @@ def _toggled(target: str, spec: Json, _status: Json) -> Iterator[Line]:
 
 
 def _network(target: str, spec: Json, _status: Json) -> Iterator[Line]:
-    number = 0 if spec.get("numVFs") else 4
-    yield Line("disable" if spec.get("numVFs") else "enable", _patch(target, {"numVFs": number}))
+    has_functions = bool(spec.get("numVFs"))
+    # How many a card can have is not in its object; one is possible on each.
+    line = _patch(target, {"numVFs": 0 if has_functions else 1})
+    yield Line("disable" if has_functions else "enable", line)
 
 
 def _vm(target: str, spec: Json, _status: Json) -> Iterator[Line]:
