@@ -35,7 +35,7 @@ OBJECT = {
 
 
 class Desk:
-    """The pages of a user, and a terminal beside them."""
+    """The pages and the terminal of a user."""
 
     def __init__(self, person: Person, kubeconfig: Path) -> None:
         self._person, self._kubeconfig = person, kubeconfig
