@@ -83,7 +83,7 @@ class Ui:
         self._listening = asyncio.Event()
 
     def waiting_for(self) -> list[str]:
-        """What is not there yet: names of caches, and `listener`."""
+        """What is not there yet: kinds of objects, and `listener`."""
         missing = self._caches.waiting_for()
         return missing if self._listening.is_set() else [*missing, "listener"]
 

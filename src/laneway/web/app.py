@@ -19,14 +19,14 @@ from aiohttp import web
 
 from laneway.kube.errors import ApiError, CredentialsError, KubeError, UnauthorizedError
 from laneway.web.access import Question
-from laneway.web.caches import LEDGER
+from laneway.web.caches import LEDGER, Change
 from laneway.web.metrics import UiMetrics
 from laneway.web.navigation import navigation
 from laneway.web.page import Again, Done, NotFound, Page, Report, Routes
 from laneway.web.place import Place, parse
 from laneway.web.rendering import static_files
 from laneway.web.session.guard import NOTICE
-from laneway.web.stream.hub import Hub, TooManyError, in_time
+from laneway.web.stream.hub import Hub, TooManyError
 from laneway.web.stream.shared import Drawn, Shared
 from laneway.web.stream.tab import Tab
 from laneway.web.visit import Site, User, Visit
@@ -35,6 +35,8 @@ log = logging.getLogger(__name__)
 
 STATIC = "/static/{hash}/{name}"
 """The resource of the static files, which need no session."""
+SEND_SECONDS = 10.0
+"""A client that takes nothing for so long is dropped; the browser connects again."""
 NOTE = "laneway-note"
 """The cookie of what the next page says was done."""
 
@@ -79,11 +81,15 @@ class Web:
         self._users = users
         self._routes = routes
         self._metrics = metrics
-        site.caches.follow(site.changed)  # before the pages that show rows are told
-        self._hub = Hub(site.caches)
+        self._hub = Hub()
         self._shared = Shared()
+        site.caches.follow(self._changed)
         site.ledger.subscribe(lambda _ledger: self._hub.mark(LEDGER))
         site.server.subscribe(self._hub.redraw)
+
+    def _changed(self, change: Change) -> None:
+        self._site.changed(change)  # Pages ask the rows what a change has moved.
+        self._hub.mark(change)
 
     @property
     def open_pages(self) -> int:
@@ -93,7 +99,9 @@ class Web:
     def add_to(self, app: web.Application) -> None:
         """Serve pages, actions, the stream and static files."""
         app.on_response_prepare.append(_secure)
-        app.router.add_get("/static/{hash}/{name:.+}", static_file)  # canonical: STATIC
+        app.router.add_get(
+            "/static/{hash}/{name:.+}", static_file
+        )  # STATIC is what aiohttp calls it
         app.router.add_get("/stream", self.stream)
         app.router.add_get("/{path:.*}", self._told(self.page))
         app.router.add_post("/{path:.*}", self._told(self.action))
@@ -228,7 +236,8 @@ class Web:
         async def send(text: str) -> None:
             if not self._users.live(request):
                 raise ConnectionResetError("the session has ended")
-            await in_time(asyncio.ensure_future(response.write(text.encode())))
+            async with asyncio.timeout(SEND_SECONDS):
+                await response.write(text.encode())
 
         with contextlib.suppress(ConnectionResetError, TimeoutError, NotFound):
             await tab.run(send)

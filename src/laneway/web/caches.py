@@ -189,8 +189,9 @@ class Caches:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def waiting_for(self) -> list[str]:
-        """The kinds of which nothing is known yet."""
-        return [name for name, one in self.all.items() if not one.answered.is_set()]
+        """The kinds of which nothing is known yet, as kubectl names them."""
+        waiting = (one for one in self.all.values() if not one.answered.is_set())
+        return sorted({str(one.resource) for one in waiting})
 
     def follow(self, listener: Callable[[Change], None]) -> None:
         """Call for every change of any kind from now on, and for what is known already."""

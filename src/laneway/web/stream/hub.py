@@ -1,21 +1,14 @@
-"""All open pages, and whom a change is told to.
-
-A tab that does not take what it is sent is dropped; the browser connects again, and gets what it
-lacks.
-"""
+"""All open pages, and whom a change is told to."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from laneway.web.caches import Caches, Change
+from laneway.web.caches import Change
 from laneway.web.stream.tab import Tab
 
-SEND_SECONDS = 10.0
-"""A client that takes nothing for so long is dropped."""
 MOST = 2000
 MOST_PER_USER = 200
 
@@ -27,12 +20,11 @@ class TooManyError(Exception):
 class Hub:
     """The open pages of all users."""
 
-    def __init__(self, caches: Caches) -> None:
+    def __init__(self) -> None:
         self._tabs: dict[Tab, str] = {}
         self._users: Counter[str] = Counter()
         self._changes: Counter[str] = Counter()
         self._redrawn = 0
-        caches.follow(self.mark)
 
     def __len__(self) -> int:
         return len(self._tabs)
@@ -67,9 +59,3 @@ class Hub:
         self._changes[change.kind] += 1
         for tab in self._tabs:
             tab.mark(change)
-
-
-async def in_time(sending: asyncio.Future[None] | asyncio.Task[None]) -> None:
-    """Wait for what is sent. Raises TimeoutError."""
-    async with asyncio.timeout(SEND_SECONDS):
-        await sending

@@ -92,9 +92,9 @@ class Rows(Generic[T]):
         self._last = (change, moved)
 
     def moved(self, change: Change) -> Sequence[Moved[T]]:
-        """What the latest change did, of which each listener is told separately."""
+        """What a change did; nothing of one that came before the latest."""
         last, moved = self._last
-        return moved if last is not None and _is_same(last, change) else ()
+        return moved if last is change else ()
 
     def all(self) -> Sequence[Entry[T]]:
         """Every row, in the order of rows."""
@@ -158,12 +158,6 @@ class Rows(Generic[T]):
         for name, values in self._indexed.items():
             for value in values(entry.item):
                 self._values[name][value][entry.key] = entry
-
-
-def _is_same(one: Change, other: Change) -> bool:
-    """Without a comparison of whole objects."""
-    is_of_one_object = (one.kind, one.key) == (other.kind, other.key)
-    return is_of_one_object and one.before is other.before and one.after is other.after
 
 
 def _own_order(entry: Entry[Any]) -> Any:

@@ -346,10 +346,6 @@ def _group_of(grouping: Filter[T], item: T) -> str:
     return next(iter(grouping.values(item)), "")
 
 
-def _group_order(grouping: Filter[T], item: T) -> Any:
-    return grouping.order(_group_of(grouping, item))
-
-
 class _Groups(Sequence[Entry[T]]):
     """All rows by group, of which a look takes a few: only their groups are sorted."""
 
