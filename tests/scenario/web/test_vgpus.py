@@ -10,7 +10,7 @@ import pytest
 
 from support.processes import SECONDS
 from support.signing_in import Browser
-from support.web_person import Person
+from support.web_pages import Person
 from support.web_site import DEVICES, READ, SimulatedSite, rule
 
 ROOT = "/apis/devices.harvesterhci.io/v1beta1"
@@ -225,7 +225,7 @@ async def test_gpu_instances_are_planned_together_and_none_with_a_vgpu_is_destro
 
     vgpu = {"spec": {"enabled": True, "vGPUTypeName": "GRID A100-3-20C"}}
     site.api.call(f"{ROOT}/vgpudevices/{A100[:-3]}004", "PATCH", vgpu)
-    await admin.waits(one, lambda text: "A100-3-20C" in text)
+    await admin.waits(one, lambda text: "it has A100-3-20C=1" in text)
     whole = await admin.sees(f"{plan}?plan=1&mig:7g.40gb=1")
     assert "vGPU GRID A100-3-20C on 0000:17:00.4 is in its GPU instance" in whole
     less = await admin.sees(f"{plan}?plan=1&mig:3g.20gb=1")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from html import unescape
 from typing import Any
 
 import pytest
 
-from support.processes import SECONDS
 from support.signing_in import Browser, csrf_of
+from support.web_pages import Person, text_of
 from support.web_site import DEVICES, READ, SimulatedSite, rule
 
 VMS = "/apis/kubevirt.io/v1/namespaces/{}/virtualmachines"
@@ -22,51 +19,10 @@ NAMES = [f"sim-a2-1-00000800{number}" for number in (4, 5, 6)]
 FORM = {"cores": "2", "memory": "4", "source": "image", "image": "registry.example/debian:12"}
 
 
-class Person:
-    """A user with a browser, who waits for what a page is to show."""
-
-    def __init__(self, browser: Browser) -> None:
-        self._browser = browser
-
-    async def sees(self, path: str, status: int = 200) -> str:
-        reply = await self._browser.get(path)
-        assert reply.status == status, reply.text
-        return text_of(reply.text)
-
-    async def html(self, path: str) -> str:
-        return (await self._browser.get(path)).text
-
-    async def sends(self, path: str, **fields: str) -> tuple[int, str]:
-        """A form to its page: the status, and where it leads or what it shows."""
-        form = csrf_of(await self.html(path))
-        reply = await self._browser.post(path, {"csrf": form, **fields})
-        return reply.status, reply.headers.get("Location") or text_of(reply.text)
-
-    async def refused(self, path: str, **fields: str) -> str:
-        """A form that is refused: the page that shows it again."""
-        csrf = csrf_of(await self.html(path))
-        reply = await self._browser.post(path, {"csrf": csrf, **fields})
-        assert reply.status == 422
-        return reply.text
-
-    async def waits(self, path: str, shown: Callable[[str], bool]) -> str:
-        async with asyncio.timeout(SECONDS):
-            while True:
-                if shown(text := text_of((await self._browser.get(path)).text)):
-                    return text
-                await asyncio.sleep(0.05)
-
-
-def text_of(page: str) -> str:
-    """What a page says, without its marks."""
-    found = re.sub(r"<[^>]+>", " ", page.partition('id="page"')[2])
-    return " ".join(unescape(found).split())
-
-
 def problem_of(page: str, field: str) -> str:
-    """What stands at a field that was refused."""
+    """What is said at a field that was refused."""
     found = page.partition(f'id="{field}-problem"')[2].partition("</div></div>")[0]
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", f"<{found}")).split())
+    return text_of(f"<{found}")
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +67,13 @@ async def arrive(site: SimulatedSite) -> AsyncIterator[Callable[[str], Any]]:
 async def admin(site: SimulatedSite, arrive: Any) -> Person:
     everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
     return await arrive(site.account("person", everything))
+
+
+async def refused(person: Person, path: str, **fields: str) -> str:
+    """A form that is refused: the page that shows it again."""
+    reply = await person.posts(path, **fields)
+    assert reply.status == 422
+    return reply.text
 
 
 def devices_of(site: SimulatedSite, name: str, namespace: str = "default") -> Mapping[str, Any]:
@@ -164,17 +127,17 @@ async def test_a_refused_vm_has_each_refusal_at_its_field_and_all_that_was_typed
 ) -> None:
     await admin.waits("/vms/new", lambda text: "3 of 3 free" in text)
     fields = {**FORM, "namespace": "team", "name": "big", COUNT: "4", "start": "yes"}
-    page = await admin.refused("/vms/new", **fields)
-    # By the webhook, whose words stand at the number; what fits is still shown.
+    page = await refused(admin, "/vms/new", **fields)
+    # By the webhook, whose words are shown at the number; what fits is still shown.
     why = f"{RESOURCE}: 4 requested on one node; node sim-a2-1 has 3 free of 3"
     assert why in problem_of(page, COUNT)
     assert 'value="4" aria-invalid="true"' in page
     assert 'value="registry.example/debian:12"' in page
     assert "No node has all of it now." in text_of(page)
     # By the form, before anything is written.
-    page = await admin.refused("/vms/new", **fields, device="node9-gone")
+    page = await refused(admin, "/vms/new", **fields, device="node9-gone")
     assert problem_of(page, "devices") == "There is no device node9-gone for VMs any more."
-    page = await admin.refused("/vms/new", **{**fields, "name": "Not a name", "memory": "0"})
+    page = await refused(admin, "/vms/new", **{**fields, "name": "Not a name", "memory": "0"})
     assert "at most 63 characters" in problem_of(page, "name")
     assert problem_of(page, "memory") == "Enter an amount above 0."
     assert 'value="Not a name"' in page
@@ -203,7 +166,7 @@ async def test_a_user_sees_and_changes_vms_of_own_namespaces_only(
     await ann.sees("/vms/default/secret", status=404)
     form = await ann.html(f"/vms/new?namespace=team&{COUNT}=1&cores=1")
     assert "secret" not in form
-    assert "3 held by a VM in another namespace" in text_of(form)
+    assert "3 held by VM in another namespace" in text_of(form)
     assert "3 used by a VM in another namespace" in text_of(form)
     assert 'value="team" required list="namespaces"' in form
     assert '<option value="default"' not in form
@@ -242,3 +205,20 @@ async def test_the_form_knows_whose_claims_they_are(
         site.account("bob", rule("kubevirt.io", ["virtualmachines"], ["create"]), namespace="team")
     )
     assert refused in await bob.sees(form)
+
+
+async def test_a_token_that_is_refused_when_a_form_is_sent_ends_the_session(
+    site: SimulatedSite, arrive: Any
+) -> None:
+    vm = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine"}
+    vm |= {"spec": {"runStrategy": "Halted", "template": {"spec": {"domain": {"devices": {}}}}}}
+    site.make(VMS.format("team"), vm, "kept")
+    token = site.account("leaver", rule("kubevirt.io", ["virtualmachines"], [*READ, "delete"]))
+    leaver = await arrive(token)
+    path = "/vms/team/kept/delete"
+    await leaver.waits("/vms?q=kept", lambda text: "kept" in text)
+    csrf = csrf_of(await leaver.html(path))
+    site.api.call("/api/v1/namespaces/default/serviceaccounts/leaver", "DELETE")
+    reply = await leaver.browser.post(path, {"csrf": csrf})
+    assert reply.status == 401
+    assert "Sign in" in reply.text
