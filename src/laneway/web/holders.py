@@ -1,4 +1,4 @@
-"""Who has a device, as far as a user may see it.
+"""The holder of a device, as far as a user may see it.
 
 A VM or pod in a namespace whose VMs or pods the user may not list is not named. A VM that is
 stopped keeps its devices, so it counts as well.
@@ -14,15 +14,19 @@ from laneway.controllers.ledger.objects import PODS
 from laneway.core.ledger.facts import Consumer, ConsumerKind
 from laneway.core.ledger.ledger import State
 from laneway.kube.kubevirt import VIRTUAL_MACHINES
-from laneway.web.access import Question, question
+from laneway.web.access import question
 from laneway.web.place import link
 from laneway.web.visit import Visit
 
-_VMS, _PODS = question("list", VIRTUAL_MACHINES), question("list", PODS)
+LISTS = {
+    ConsumerKind.VM: question("list", VIRTUAL_MACHINES),
+    ConsumerKind.POD: question("list", PODS),
+}
+"""The right to see VMs and pods, in all namespaces or in one."""
 
 
 class Holder(NamedTuple):
-    """What has a device."""
+    """A VM or pod that has a device."""
 
     text: str
     url: str = ""
@@ -33,29 +37,40 @@ class Holder(NamedTuple):
     """The VM or pod itself; None for one that the user may not see."""
 
 
-def of_allocation(visit: Visit, allocation: Allocation | None) -> Holder | None:
-    """What the kubelet has allocated a device to."""
+def consumer_of(allocation: Allocation | None) -> Consumer | None:
+    """The VM or pod that the kubelet has allocated a device to."""
     if allocation is None:
         return None
     vm = allocation.virtual_machine
     kind = ConsumerKind.VM if vm else ConsumerKind.POD
-    return of_consumer(visit, Consumer(kind, allocation.namespace, vm or allocation.pod))
+    return Consumer(kind, allocation.namespace, vm or allocation.pod)
+
+
+def of_allocation(visit: Visit, allocation: Allocation | None) -> Holder | None:
+    """The holder of a device by its allocation."""
+    consumer = consumer_of(allocation)
+    return None if consumer is None else of_consumer(visit, consumer)
 
 
 def of_vgpu(visit: Visit, vgpu: VGPUDevice) -> Holder | None:
-    """What has a vGPU, or the stopped VM that it is kept for."""
-    found = of_allocation(visit, vgpu.status.allocation)
-    if found is not None or visit.ledger is None:
-        return found
+    """The holder of a vGPU, or the stopped VM that it is kept for."""
+    if (consumer := consumer_of(vgpu.status.allocation)) is not None:
+        return of_consumer(visit, consumer)
+    if (consumer := _kept_for(visit, vgpu)) is not None:
+        return of_consumer(visit, consumer, is_stopped=True)
+    return None
+
+
+def _kept_for(visit: Visit, vgpu: VGPUDevice) -> Consumer | None:
+    if visit.ledger is None:
+        return None
     stock = visit.ledger.stocks.get((vgpu.spec.node_name, vgpu.status.resource_name))
     taking = stock.taken.get(vgpu.metadata.name) if stock is not None else None
-    if taking is None or taking.state is not State.RESERVED:
-        return None
-    return of_consumer(visit, taking.consumer, is_stopped=True)
+    return taking.consumer if taking is not None and taking.state is State.RESERVED else None
 
 
 def by_function(visit: Visit, vgpus: Iterable[VGPUDevice]) -> dict[str, str]:
-    """What has each vGPU that is allocated, by the address of its function."""
+    """The holder of each vGPU that is allocated, by the address of its function."""
     found = ((vgpu, of_allocation(visit, vgpu.status.allocation)) for vgpu in vgpus)
     return {vgpu.spec.address: one.text for vgpu, one in found if one is not None}
 
@@ -72,31 +87,39 @@ def of_consumer(visit: Visit, consumer: Consumer, *, is_stopped: bool = False) -
     return Holder(str(consumer), url, is_stopped, consumer)
 
 
+def within(visit: Visit, consumer: Consumer) -> str:
+    """The name of a VM or pod in a sentence; only its kind where the user may not see it."""
+    if may_see(visit, consumer):
+        return str(consumer)
+    is_vm = consumer.kind is ConsumerKind.VM
+    return visit.texts("holders.unnamed_vm" if is_vm else "holders.unnamed_pod")
+
+
 def may_see(visit: Visit, consumer: Consumer) -> bool:
-    """Whether a user may list what a VM or pod is one of."""
-    everywhere, here = _questions(consumer.kind, consumer.namespace)
-    return visit.may(everywhere) or visit.may(here)
+    """Whether a user may list the VMs or pods that one is among."""
+    everywhere = LISTS[consumer.kind]
+    return visit.may(everywhere) or visit.may(everywhere._replace(namespace=consumer.namespace))
 
 
 async def load(visit: Visit, vgpus: Iterable[VGPUDevice]) -> None:
-    """Ask what the user may see of those who have these vGPUs."""
-    await load_allocations(visit, (vgpu.status.allocation for vgpu in vgpus))
+    """Ask which holders of these vGPUs the user may see."""
+    found = (consumer_of(one.status.allocation) or _kept_for(visit, one) for one in vgpus)
+    await load_consumers(visit, filter(None, found))
 
 
 async def load_allocations(visit: Visit, allocations: Iterable[Allocation | None]) -> None:
-    """Ask what the user may see of those who have devices."""
-    await visit.user.access.load([_VMS, _PODS])
-    if visit.may(_VMS) and visit.may(_PODS):
+    """Ask which holders by these allocations the user may see."""
+    await load_consumers(visit, filter(None, map(consumer_of, allocations)))
+
+
+async def load_consumers(visit: Visit, consumers: Iterable[Consumer]) -> None:
+    """Ask which of these VMs and pods the user may see; their names do not matter."""
+    await visit.user.access.load(LISTS.values())
+    if all(map(visit.may, LISTS.values())):
         return
-    owners = {
-        (ConsumerKind.VM if has.virtual_machine else ConsumerKind.POD, has.namespace)
-        for has in allocations
-        if has is not None
-    }
-    asked = [_questions(*owner) for owner in sorted(owners)]
-    await visit.user.access.load(here for all_, here in asked if not visit.may(all_))
-
-
-def _questions(kind: ConsumerKind, namespace: str) -> tuple[Question, Question]:
-    all_ = _VMS if kind is ConsumerKind.VM else _PODS
-    return all_, all_._replace(namespace=namespace)
+    places = sorted({(one.kind, one.namespace) for one in consumers})
+    await visit.user.access.load(
+        LISTS[kind]._replace(namespace=namespace)
+        for kind, namespace in places
+        if not visit.may(LISTS[kind])
+    )

@@ -9,14 +9,12 @@ import msgspec
 
 from laneway.api import Condition, PCIDevice
 from laneway.controllers.doctor.facts import is_agent
-from laneway.controllers.ledger.objects import PODS
 from laneway.core import keys
-from laneway.kube.kubevirt import VIRTUAL_MACHINES
+from laneway.core.ledger.facts import Consumer, ConsumerKind
 from laneway.views import state
 from laneway.views.gpus import assemble
 from laneway.views.memory import allocated
 from laneway.web import holders
-from laneway.web.access import question
 from laneway.web.caches import NODE, Change
 from laneway.web.page import Context, NotFound, Page
 from laneway.web.pages.nodes.rows import Row, names
@@ -133,7 +131,11 @@ def _commands(visit: Visit, name: str) -> Commands:
     file = f"{name}.dump"
     for pod in visit.caches.agents.store:
         meta = pod.metadata
-        if pod.spec.node_name == name and is_agent(pod) and _may_see(visit, meta.namespace):
+        if (
+            pod.spec.node_name == name
+            and is_agent(pod)
+            and holders.may_see(visit, _pod(meta.namespace))
+        ):
             run = f"kubectl --namespace {meta.namespace} exec {meta.name} --container agent --"
             return Commands(
                 True, file, f"{run} laneway doctor node", f"{run} laneway capture - > {file}"
@@ -141,18 +143,19 @@ def _commands(visit: Visit, name: str) -> Commands:
     return Commands(False, file, "laneway doctor node", f"laneway capture {file}")
 
 
-def _may_see(visit: Visit, namespace: str) -> bool:
-    return visit.may(question("list", PODS)) or visit.may(question("list", PODS, namespace))
+def _pod(namespace: str) -> Consumer:
+    """Any pod of a namespace."""
+    return Consumer(ConsumerKind.POD, namespace, "")
 
 
 async def _load(visit: Visit) -> None:
-    """Wait for the answers about pods where the agent is, and about those who have devices."""
-    name, access, caches = visit.name("name"), visit.user.access, visit.caches
-    agents = {pod.metadata.namespace for pod in caches.agents.store if pod.spec.node_name == name}
+    """Wait for the answers about pods where the agent is, and about the holders of devices."""
+    name, caches = visit.name("name"), visit.caches
+    pods = (pod for pod in caches.agents.store if pod.spec.node_name == name)
+    agents = (_pod(pod.metadata.namespace) for pod in pods)
     claims = caches.claims.store.by(NODE, name)
-    has = {one.status.allocation.namespace for one in claims if one.status.allocation is not None}
-    await access.load_namespaces(question("list", VIRTUAL_MACHINES), has)
-    await access.load_namespaces(question("list", PODS), has | agents)
+    found = (holders.consumer_of(one.status.allocation) for one in claims)
+    await holders.load_consumers(visit, (*agents, *filter(None, found)))
 
 
 def _concerns(name: str, change: Change) -> bool:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from laneway.controllers.ledger.objects import PODS
-from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand, Phase
+from laneway.core.ledger.facts import Consumer, Demand, Phase
 from laneway.core.ledger.ledger import Ledger, Shortage
-from laneway.kube.kubevirt import VIRTUAL_MACHINES
 from laneway.views.capacity import shortage_words, starting_words
 from laneway.views.explain.vm import start_answer
 from laneway.web import holders
-from laneway.web.access import question
 from laneway.web.derived import Once
 from laneway.web.visit import Visit
 
@@ -44,13 +42,6 @@ class _One(NamedTuple):
     short: Shortage | None
 
 
-class _Place(NamedTuple):
-    """VMs or pods of a namespace: a user may see all of them or none."""
-
-    kind: ConsumerKind
-    namespace: str
-
-
 class _Known:
     """What is worked out once for a ledger."""
 
@@ -63,37 +54,27 @@ class _Known:
         ]
         self.waiting = sorted(found, key=_urgency)
         self.places = {_place(one) for one in (*ledger.demands, *ledger.shares)}
-        self.seen: dict[frozenset[_Place], Waiting] = {}
+        self.seen: dict[frozenset[Consumer], Waiting] = {}
         """What users see who may see these places."""
 
 
 _KNOWN = Once[_Known]()
-_LISTS = {
-    ConsumerKind.VM: question("list", VIRTUAL_MACHINES),
-    ConsumerKind.POD: question("list", PODS),
-}
 
 
 async def load(visit: Visit) -> None:
-    """Wait for the answers about the namespaces of all who wait or have devices."""
-    access, ledger = visit.user.access, visit.ledger
-    await access.load(_LISTS.values())
-    if ledger is None:
-        return
-    places = _KNOWN.get(lambda: _Known(ledger), ledger).places
-    for kind, asked in _LISTS.items():
-        await access.load_namespaces(asked, {one.namespace for one in places if one.kind is kind})
+    """Wait for the answers about the namespaces of all that wait or have devices."""
+    if (ledger := visit.ledger) is not None:
+        places = _KNOWN.get(lambda: _Known(ledger), ledger).places
+        await holders.load_consumers(visit, places)
 
 
 def waiting(visit: Visit, ledger: Ledger) -> Waiting:
     """All that the user may see."""
     known = _KNOWN.get(lambda: _Known(ledger), ledger)
-    seen = frozenset(
-        one for one in known.places if holders.may_see(visit, Consumer(one.kind, one.namespace, ""))
-    )
+    seen = frozenset(one for one in known.places if holders.may_see(visit, one))
     if seen not in known.seen:
         waiting = [one for one in known.waiting if _place(one.demand.consumer) in seen]
-        lines = [_line(visit, ledger, one, seen) for one in waiting[:MOST]]
+        lines = [_line(visit, ledger, one) for one in waiting[:MOST]]
         known.seen[seen] = Waiting(lines, len(waiting) - len(lines))
     return known.seen[seen]
 
@@ -102,25 +83,21 @@ def _requests(demand: Demand) -> bool:
     return any(count > 0 for count in demand.requests.values())
 
 
-def _place(consumer: Consumer) -> _Place:
-    return _Place(consumer.kind, consumer.namespace)
+def _place(consumer: Consumer) -> Consumer:
+    """All VMs or pods of its namespace: a user may see all of them or none."""
+    return consumer._replace(name="")
 
 
 def _urgency(one: _One) -> tuple[bool, bool, object]:
     return one.demand.phase is Phase.STOPPED, one.short is None, one.demand.consumer
 
 
-def _line(visit: Visit, ledger: Ledger, one: _One, seen: frozenset[_Place]) -> Line:
-    name, url = str(one.demand.consumer), holders.of_consumer(visit, one.demand.consumer).url
+def _line(visit: Visit, ledger: Ledger, one: _One) -> Line:
+    consumer = one.demand.consumer
+    name, url = str(consumer), holders.of_consumer(visit, consumer).url
     if one.short is None:
         return Line("working", name, url, starting_words(one.demand), ())
-
-    def naming(consumer: Consumer) -> str:
-        if _place(consumer) in seen:
-            return str(consumer)
-        return visit.texts(f"overview.hidden_{consumer.kind.name.lower()}")
-
-    answer = start_answer(ledger, one.demand.consumer, naming)
+    answer = start_answer(ledger, consumer, functools.partial(holders.within, visit))
     why = [refusal.words for refusal in answer.refusals] if answer else []
     kind = "off" if one.demand.phase is Phase.STOPPED else "danger"
     return Line(kind, name, url, shortage_words(one.short), why)

@@ -8,18 +8,15 @@ from __future__ import annotations
 import contextlib
 import re
 
-from laneway.controllers.ledger.objects import PODS
 from laneway.core.ledger.facts import Consumer, ConsumerKind
 from laneway.kube.errors import KubeError
 from laneway.kube.kubevirt import VIRTUAL_MACHINES
 from laneway.views.vms import Vm, all_vms
 from laneway.web import holders
-from laneway.web.access import question
 from laneway.web.page import NotFound
 from laneway.web.visit import Visit
 
-LIST = question("list", VIRTUAL_MACHINES)
-_PODS = question("list", PODS)
+LIST = holders.LISTS[ConsumerKind.VM]
 _MADE = "vm"
 """What `prepare` has fetched of a VM that was made a moment ago."""
 _CONSUMER = re.compile(r"\b(VM|pod) ([a-z0-9-]{1,63})/([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)")
@@ -38,11 +35,9 @@ def namespaces(visit: Visit) -> frozenset[str]:
 
 async def load(visit: Visit) -> None:
     """Wait for the answers about all namespaces that have VMs, or pods with devices."""
-    access, ledger = visit.user.access, visit.ledger
-    await access.load_namespaces(LIST, namespaces(visit))
-    demands = ledger.demands if ledger is not None else ()
-    pods = {one.namespace for one in demands if one.kind is ConsumerKind.POD}
-    await access.load_namespaces(_PODS, pods)
+    vms = (Consumer(ConsumerKind.VM, one, "") for one in namespaces(visit))
+    demands = visit.ledger.demands if visit.ledger is not None else ()
+    await holders.load_consumers(visit, (*vms, *demands))
 
 
 def all_seen(visit: Visit) -> list[Vm]:
@@ -81,6 +76,6 @@ def words(visit: Visit, text: str) -> str:
 
     def shown(found: re.Match[str]) -> str:
         kind = ConsumerKind.VM if found[1] == "VM" else ConsumerKind.POD
-        return holders.of_consumer(visit, Consumer(kind, found[2], found[3])).text
+        return holders.within(visit, Consumer(kind, found[2], found[3]))
 
     return _CONSUMER.sub(shown, text)
