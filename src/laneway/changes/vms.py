@@ -33,7 +33,6 @@ SUBRESOURCES = "subresources.kubevirt.io"
 _DEVICES = ("spec", "template", "spec", "domain", "devices")
 _SHOWN_NOWHERE = {"enabled": False}
 """What admission writes of the display of each further vGPU."""
-_ENDED = ("Succeeded", "Failed")
 
 
 class _Raw(msgspec.Struct, frozen=True):
@@ -111,16 +110,19 @@ def manifest(vm: NewVm) -> JsonObject:
     }
 
 
-async def create(client: Client, vm: NewVm, *, dry_run: bool = False) -> VirtualMachine:
+async def create(client: Client, vm: NewVm) -> VirtualMachine:
     """Make it. Raises KubeError."""
-    return await client.create(VIRTUAL_MACHINES, manifest(vm), vm.namespace, dry_run=dry_run)
+    return await client.create(VIRTUAL_MACHINES, manifest(vm), vm.namespace)
 
 
 def detach_refusal(
     instance: VirtualMachineInstance | None, names: Collection[str]
 ) -> DevicesOfRunningVm | None:
-    """Why entries of a VM with these names cannot be detached now: its instance runs with them."""
-    if instance is None or instance.status.phase in _ENDED:
+    """Why entries of a VM with these names cannot be detached now: its instance runs with them.
+
+    `instance`: None for a VM that does not run, also for one whose instance has ended.
+    """
+    if instance is None:
         return None
     meta, devices = instance.metadata, instance.spec.domain.devices.all
     held = tuple(one.name for one in devices if one.name in names)
@@ -134,7 +136,6 @@ async def change_devices(
     *,
     attach: Devices,
     detach: Collection[str],
-    dry_run: bool = False,
 ) -> VirtualMachine:
     """Attach and detach devices, by the names of their entries.
 
@@ -146,14 +147,13 @@ async def change_devices(
     stored = await client.get(_STORED, name, namespace)
     before = members(at({"spec": stored.spec}, _DEVICES))
     after = edited(before, attach, detach)
-    body: Json = {"metadata": {"resourceVersion": stored.metadata.resource_version}}
     change: Json = {key: after[key] or None for key in after if after[key] != before.get(key)}
     for key in reversed(_DEVICES):
         change = {key: change}
+    version = {"resourceVersion": stored.metadata.resource_version}
+    body = {"metadata": version, **members(change)}
     try:
-        return await client.patch(
-            VIRTUAL_MACHINES, name, {**members(body), **members(change)}, namespace, dry_run=dry_run
-        )
+        return await client.patch(VIRTUAL_MACHINES, name, body, namespace)
     except ConflictError:
         raise OvertakenError(
             f"VirtualMachine {namespace}/{name} was changed by another program meanwhile. Send the "
@@ -251,7 +251,7 @@ def run_spec(vm: VirtualMachine, *, start: bool) -> Mapping[str, Any] | None:
     return None
 
 
-async def delete(client: Client, vm: VirtualMachine, *, dry_run: bool = False) -> None:
+async def delete(client: Client, vm: VirtualMachine) -> None:
     """Delete this very VM. Raises NotFoundError, ConflictError where another has its name now."""
     meta = vm.metadata
-    await client.delete(VIRTUAL_MACHINES, meta.name, meta.namespace, uid=meta.uid, dry_run=dry_run)
+    await client.delete(VIRTUAL_MACHINES, meta.name, meta.namespace, uid=meta.uid)
