@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote
 
 from aiohttp import web
 
+from laneway.changes.answered import denial
 from laneway.kube.errors import ApiError, CredentialsError, KubeError, UnauthorizedError
 from laneway.web.access import Question
 from laneway.web.caches import LEDGER, Change
@@ -337,8 +338,10 @@ async def _form(request: web.Request) -> Mapping[str, Sequence[str]]:
 
 
 def words_of(error: KubeError) -> str:
-    """What the API server said, in its own words."""
-    return error.message if isinstance(error, ApiError) and error.message else str(error)
+    """What an admission webhook said, or the API server itself, in its own words."""
+    if not isinstance(error, ApiError):
+        return str(error)
+    return denial(error) or error.message or str(error)
 
 
 def _note(request: web.Request) -> str:

@@ -7,10 +7,17 @@ from typing import Any, NamedTuple
 
 from laneway.changes.answered import denial
 from laneway.changes.errors import ChangeError, RefusedError
-from laneway.kube.errors import AlreadyExistsError, ApiError, ForbiddenError, KubeError
+from laneway.kube.errors import (
+    AlreadyExistsError,
+    ApiError,
+    ForbiddenError,
+    InvalidError,
+    KubeError,
+)
 from laneway.views.fitting import Cause
 from laneway.views.order import natural
 from laneway.web import holders
+from laneway.web.app import words_of
 from laneway.web.judged import world_of
 from laneway.web.page import Context
 from laneway.web.pages.vms import resources, seen
@@ -36,7 +43,7 @@ _FIELDS = (
 
 
 class User(NamedTuple):
-    """What has devices of a node."""
+    """A holder of devices of a node."""
 
     title: str
     url: str
@@ -120,14 +127,8 @@ def choosing(visit: Visit, typed: Typed, has: Iterable[str] = ()) -> Context:
     """What can be chosen, and what is; `has`: devices that the VM has already."""
     ledger, world = visit.ledger, world_of(visit)
     if ledger is None:
-        return {
-            "choices": [],
-            "devices": [],
-            "more": False,
-            "nodes": [],
-            "typed": typed,
-            "most": MOST,
-        }
+        nothing = {"choices": (), "devices": (), "more": False, "nodes": []}
+        return {**nothing, "typed": typed, "most": MOST}
     chosen = typed.all("device")
     seen = resources.families(visit)
     devices, more = resources.devices(
@@ -169,7 +170,7 @@ def problems(visit: Visit, error: Exception, fields: Typed) -> dict[str, list[st
             text = f"{one.field}: {one.message}" if one.field else one.message
             found.setdefault(field_of(one.field), []).append(text)
         return found
-    return {"": [error.message if isinstance(error, ApiError) and error.message else str(error)]}
+    return {"": [words_of(error) if isinstance(error, KubeError) else str(error)]}
 
 
 def field_of(path: str) -> str:
@@ -177,8 +178,8 @@ def field_of(path: str) -> str:
     return next((field for prefix, field in _FIELDS if path.startswith(prefix)), "")
 
 
-REFUSED = (ChangeError, KubeError)
-"""What a change of a VM may be refused by."""
+REFUSED = (ChangeError, AlreadyExistsError, ForbiddenError, InvalidError)
+"""What may be said about fields; any other error is about the whole form."""
 
 
 def wrong(visit: Visit, typed: Typed) -> dict[str, list[str]]:

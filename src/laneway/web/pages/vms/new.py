@@ -12,7 +12,7 @@ from laneway.api import ObjectMeta
 from laneway.changes import vms as changes
 from laneway.changes.vms import Disk, NewVm
 from laneway.core.ledger.facts import Consumer, ConsumerKind
-from laneway.kube.errors import ForbiddenError, KubeError, NotFoundError
+from laneway.kube.errors import ForbiddenError, NotFoundError
 from laneway.kube.kubevirt import (
     Cpu,
     Devices,
@@ -114,7 +114,7 @@ async def _namespaces(visit: Visit) -> tuple[set[str], bool]:
             async for page in visit.client.list(_NAMESPACES)
             for item in page.items
         }
-    except KubeError:
+    except ForbiddenError:
         pods = {pod.metadata.namespace for pod in visit.caches.pods.store}
         return {"default", *pods, *seen.namespaces(visit)}, False
     return found, True

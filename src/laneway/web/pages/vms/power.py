@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from laneway.changes import vms as changes
-from laneway.changes.answered import denial
 from laneway.changes.errors import ChangeError
 from laneway.kube.client import Client
-from laneway.kube.errors import ApiError, ForbiddenError, KubeError
 from laneway.kube.kubevirt import VirtualMachine
 from laneway.views import vms
 from laneway.views.explain.vm import start_answer
@@ -23,15 +21,6 @@ _ACTS: dict[str, Callable[[Client, VirtualMachine], Awaitable[None]]] = {
     "stop": changes.stop,
     "delete": changes.delete,
 }
-
-
-def words(error: Exception) -> list[str]:
-    """Why a change of a VM was refused."""
-    if isinstance(error, ForbiddenError) and (said := denial(error)):
-        return [said]
-    if isinstance(error, ApiError) and error.message:
-        return [error.message]
-    return [str(error)]
 
 
 def _page(action: str) -> Page:
@@ -76,8 +65,8 @@ def _action(action: str) -> Action:
             return Again({"": [visit.texts("vms.no_vm_object")]})
         try:
             await _ACTS[action](visit.client, vm.vm)
-        except (ChangeError, KubeError) as error:
-            return Again({"": words(error)})
+        except ChangeError as error:
+            return Again({"": [str(error)]})
         done = visit.texts(f"vms.{action}_done", name=f"{vm.namespace}/{vm.name}")
         return Done("/vms" if action == "delete" else detail.path_of(vm), done)
 
