@@ -1,4 +1,4 @@
-"""How the cluster stands, worked out once for all who look.
+"""The state of the cluster, worked out once for all users.
 
 That is what is not as it should be, what changed last, and what could be created. Nothing here
 depends on a user; what of it a user may see is decided by the pages.
@@ -171,8 +171,7 @@ class Standing:
     def _judged(self) -> Mapping[str, tuple[Trouble, ...]]:
         caches, agents = self._caches, self.agents()
         found = {}
-        named = {one.metadata.name for one in caches.nodes.store}
-        for name in sorted(named | set(map(str, caches.gpus.store.values(NODE)))):
+        for name in node_names(caches):
             node = caches.nodes.store.get(name)
             labelled = node is not None and keys.LABEL_DRIVER_NEEDED in node.metadata.labels
             of = troubles.of_node(
@@ -203,6 +202,12 @@ class Standing:
         for node, sign in ((before, -1), (after, 1)):
             if node is not None:
                 self.configured[node] += sign
+
+
+def node_names(caches: Caches) -> list[str]:
+    """Every node that there is, or that GPUs say they are on."""
+    found = {one.metadata.name for one in caches.nodes.store}
+    return sorted(found | set(map(str, caches.gpus.store.values(NODE))))
 
 
 def _add(counts: Counter[K], key: K, count: int) -> None:
@@ -266,7 +271,7 @@ def _happened(kind: str, obj: Any) -> Happened:
 
 
 def looks_other(change: Change) -> bool:
-    """Whether a change of an object of ours may change how the cluster stands."""
+    """Whether a change of an object of ours may change the state of the cluster."""
     before, after = change.before, change.after
     if before is None or after is None:
         return True
@@ -293,5 +298,5 @@ def _standing(caches: Caches) -> Standing:
 
 
 def standing(caches: Caches) -> Standing:
-    """How the cluster of these caches stands now."""
+    """The state of the cluster of these caches now."""
     return _standing(caches).refresh()

@@ -1,4 +1,4 @@
-"""How the cluster stands, from caches that change."""
+"""The state of the cluster, from caches that change."""
 
 from __future__ import annotations
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from laneway.web.caches import Change
 from laneway.web.page import Action, Context, Page
 from laneway.web.pages.nodes import detail, doctor
-from laneway.web.pages.nodes.rows import Row, names, table
+from laneway.web.pages.nodes.rows import Row, table
 from laneway.web.problems import LISTS, visible
-from laneway.web.standing import DEVICES, looks_other, node_of_object, standing
+from laneway.web.standing import DEVICES, looks_other, node_names, node_of_object, standing
 from laneway.web.tables.table import concerns
 from laneway.web.visit import Visit
 
@@ -18,7 +18,7 @@ def _context(visit: Visit) -> Context:
     def row(name: str) -> Row:
         return Row(visit.caches, now, seen, name)
 
-    view = table(visit).view([row(name) for name in names(visit.caches)], visit.place)
+    view = table(visit).view([row(name) for name in node_names(visit.caches)], visit.place)
 
     def others(change: Change) -> bool:
         if change.kind not in DEVICES:

@@ -17,11 +17,11 @@ from laneway.views.memory import allocated
 from laneway.web import holders
 from laneway.web.caches import NODE, Change
 from laneway.web.page import Context, NotFound, Page
-from laneway.web.pages.nodes.rows import Row, names
+from laneway.web.pages.nodes.rows import Row
 from laneway.web.pictures.iommu import Group, Member, Use, groups_of, iommu_map
 from laneway.web.place import link
 from laneway.web.problems import LISTS, problems_of, visible
-from laneway.web.standing import DEVICES, node_of_object, standing
+from laneway.web.standing import DEVICES, node_names, node_of_object, standing
 from laneway.web.visit import Visit
 
 PROBLEMS = 25
@@ -51,7 +51,7 @@ class Commands(NamedTuple):
 
 def _context(visit: Visit) -> Context:
     name, caches = visit.name("name"), visit.caches
-    if name not in set(names(caches)):
+    if name not in node_names(caches):
         raise NotFound(name)
     seen, now = visible(visit), standing(caches)
     row = Row(caches, now, seen, name)

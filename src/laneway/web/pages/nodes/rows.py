@@ -101,12 +101,6 @@ class Row:
         return sum(one.trouble.weight in _WRONG for one in found)
 
 
-def names(caches: Caches) -> list[str]:
-    """Every node that there is, or that devices say they are on."""
-    found = {one.name for one in caches.nodes.store.keys()}  # noqa: SIM118 - a store
-    return sorted(found | set(map(str, caches.gpus.store.values(NODE))))
-
-
 def table(visit: Visit) -> Table[Row]:
     """Its columns and filters."""
     texts = visit.texts

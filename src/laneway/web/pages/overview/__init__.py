@@ -1,7 +1,7 @@
 """The overview: what there is of which devices, what waits, what is wrong, what changed lately.
 
 It is about the whole cluster, so nearly every change shows on it: it is drawn at most once a
-second, from what `standing` and the ledger have worked out for all who look.
+second, from what `standing` and the ledger have worked out for all users.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Row(NamedTuple):
 
     @property
     def bar(self) -> Bar:
-        """Without a name: that stands next to it."""
+        """Without a name: that is next to it."""
         name = Named(f"{self.resource}, {self.node}" if self.node else self.resource)
         return Bar(name=name, counts=self.counts, creatable=self.creatable)
 
