@@ -52,7 +52,7 @@ from laneway.kube.kubevirt import (
 )
 
 NO_DEVICES = Devices()
-_STOPPED = "The VM cannot start now: "
+CANNOT_START = "The VM cannot start now: "
 _WAITS = "The VM waits: "
 _COMING = "The VM waits for a device that is not ready yet: "
 _MOST = 16
@@ -211,7 +211,7 @@ def judge_case(case: Case, requester: Requester, world: World, granted: Granted)
     if refusals:
         # Warnings with them would be about a VM that is not made.
         return Verdict(tuple(refusals[:_MOST]))
-    begins = _WAITS if case.starts else _COMING if case.runs else _STOPPED
+    begins = _WAITS if case.starts else _COMING if case.runs else CANNOT_START
     reported = [f"{begins}{one.words}" for one in (*undone, *waiting)]
     if not case.starts:
         reported += _advice(case, world)

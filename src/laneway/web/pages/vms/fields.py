@@ -1,4 +1,4 @@
-"""What stands in the form of devices: in the query while it is edited, in the body once it is sent.
+"""The fields of the form of devices: in the query while it is edited, in the body once it is sent.
 
 Fields are `count:RESOURCE`, how many of a type; `device`, devices by name; `detach`, entries that
 the VM is to lose; `node` and `find`, which devices are listed. What cannot be read counts as
@@ -34,7 +34,7 @@ class Typed(NamedTuple):
 
     @property
     def counts(self) -> Mapping[str, str]:
-        """What stands in the fields for so many of a type, where something does."""
+        """The fields for so many of a type, where something is entered."""
         return {
             name.removeprefix(COUNT): value.strip()
             for name, value in self.fields
@@ -57,12 +57,12 @@ class Typed(NamedTuple):
 
 
 def typed(visit: Visit) -> Typed:
-    """What stands in the form."""
+    """The fields of the form, as the address has them."""
     return Typed(visit.place.query)
 
 
 def sent(visit: Visit) -> Typed:
-    """What was sent, which then stands in the address as if it were still being edited.
+    """The fields that were sent, which the address has from then on as if they were edited.
 
     So the same form shows it again, and its live part goes on with it.
     """

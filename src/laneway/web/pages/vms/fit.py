@@ -16,7 +16,7 @@ from laneway.admission.request import Access, Requester
 from laneway.admission.vms.devices import named
 from laneway.admission.vms.displays import has_ramfb
 from laneway.admission.vms.mutate import as_stored
-from laneway.admission.vms.validate import Case, asks_case, judge_case
+from laneway.admission.vms.validate import CANNOT_START, Case, asks_case, judge_case
 from laneway.admission.world import World
 from laneway.api import PCIDeviceClaim
 from laneway.core.ledger.answer import can_start
@@ -92,7 +92,8 @@ def fit(visit: Visit, consumer: Consumer, vm: VirtualMachineSpec, devices: Devic
         ),
     )
     asked = {one.name for one in devices.all}
-    said = {f"{_CANNOT_START}{one.words}" for one in answer.refusals}
+    # The table of nodes says these at length.
+    said = {f"{CANNOT_START}{one.words}" for one in answer.refusals}
     return Fit(
         devices=stored,
         brought=tuple(one.name for one in stored.all if one.name not in asked),
@@ -106,8 +107,6 @@ def fit(visit: Visit, consumer: Consumer, vm: VirtualMachineSpec, devices: Devic
 
 
 _GROUP = served(PCIDeviceClaim).group
-_CANNOT_START = "The VM cannot start now: "
-"""How admission begins what the table of nodes shows at length."""
 
 
 async def load(visit: Visit, consumer: Consumer, vm: VirtualMachineSpec, devices: Devices) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from laneway.core.phrases import line
 from laneway.kube.kubevirt import VIRTUAL_MACHINES
@@ -45,6 +45,15 @@ def _table(visit: Visit, found: Sequence[Vm]) -> Table[Vm]:
     def options(values: set[str]) -> list[Option]:
         return [Option(value, value) for value in sorted(values - {""}, key=natural)]
 
+    def by(id_: str, value: Callable[[Vm], str]) -> Filter[Vm]:
+        return Filter(
+            id_,
+            texts(f"vms.{id_}"),
+            values=lambda one: (value(one),),
+            options=lambda: options({value(one) for one in found}),
+            groups=True,
+        )
+
     return Table(
         columns=[
             Column("state", texts("vms.state"), order=lambda one: one.state),
@@ -58,27 +67,9 @@ def _table(visit: Visit, found: Sequence[Vm]) -> Table[Vm]:
         text=lambda one: " ".join((one.namespace, one.name, one.node, *resources(one))),
         order=lambda one: (natural(one.namespace), natural(one.name)),
         filters=[
-            Filter(
-                "namespace",
-                texts("vms.namespace"),
-                values=lambda one: (one.namespace,),
-                options=lambda: options({one.namespace for one in found}),
-                groups=True,
-            ),
-            Filter(
-                "state",
-                texts("vms.state"),
-                values=lambda one: (one.state,),
-                options=lambda: options({one.state for one in found}),
-                groups=True,
-            ),
-            Filter(
-                "node",
-                texts("vms.node"),
-                values=lambda one: (one.node,),
-                options=lambda: options({one.node for one in found}),
-                groups=True,
-            ),
+            by("namespace", lambda one: one.namespace),
+            by("state", lambda one: one.state),
+            by("node", lambda one: one.node),
             Filter(
                 "resource",
                 texts("vms.resource"),

@@ -78,7 +78,7 @@ class Values(NamedTuple):
 
 
 def values(visit: Visit, fields: Typed) -> Values:
-    """What stands in the fields."""
+    """The fields, as far as they are filled in."""
     allowed = visit.data.get("namespaces") or ()
     first = "default" if "default" in allowed else next(iter(allowed), "default")
     is_edited = "cores" in dict(fields.fields)

@@ -14,26 +14,20 @@ from typing import NamedTuple
 from laneway.admission.vms.devices import find
 from laneway.admission.vms.gpus import frameworks
 from laneway.admission.world import MEDIATED, RESOURCE, World
-from laneway.api import CoreNode, PCIDevice, USBDevice, VGPUDevice
 from laneway.core.ledger.ledger import Entry, Ledger, Stock
 from laneway.core.phrases import short_name
 from laneway.kube.kubevirt import DeviceRequest, Devices
-from laneway.kube.resource import served
 from laneway.views.order import natural
 from laneway.views.vms import is_exact
-from laneway.web.access import question
 from laneway.web.place import link
+from laneway.web.problems import LISTS
 from laneway.web.visit import Visit
 
 _SHOWN = 40
 """So many devices are listed to choose from; a node or a text shows others."""
-FAMILIES = {
-    "vgpu": question("list", served(VGPUDevice)),
-    "pci": question("list", served(PCIDevice)),
-    "usb": question("list", served(USBDevice)),
-}
+FAMILIES = {"vgpu": LISTS["vgpus"], "pci": LISTS["pci"], "usb": LISTS["usb"]}
 """The right to see the devices of a family."""
-LIST_NODES = question("list", served(CoreNode))
+LIST_NODES = LISTS["nodes"]
 
 
 class Kind(NamedTuple):
