@@ -36,7 +36,7 @@ def taken_words(stock: Stock) -> tuple[str, ...]:
 
 
 def device_words(entry: Entry) -> str:
-    """How one device of a stock is, and what has it."""
+    """The state of one device of a stock, and its holder."""
     if entry.consumer is None:
         return f"{entry.state}: {entry.unhealthy}" if entry.unhealthy else str(entry.state)
     described = f"{_HOW[entry.state]} {entry.consumer}"

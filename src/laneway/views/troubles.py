@@ -1,6 +1,6 @@
 """What is not as it should be: an object or a node, how bad it is, and why.
 
-One trouble stands for an object, the worst that can be said about it. The sentences are those that
+An object has one trouble at most, the worst that can be said about it. The sentences are those that
 agents and the doctor write.
 """
 

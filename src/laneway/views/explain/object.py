@@ -71,7 +71,7 @@ def _brief(found: Found) -> Iterator[Fact]:
 
 
 def _holder(obj: Json) -> str:
-    """What has the device of an object now, by its status."""
+    """The holder of the device of an object, by its status."""
     allocation = _map(_map(obj.get("status")).get("allocation"))
     return str(
         Workload(*(_text(allocation.get(key)) for key in ("namespace", "pod", "virtualMachine")))
