@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -84,9 +85,7 @@ def plain_stocks(ledger: Ledger, stocks: Iterable[Stock], *, devices: bool) -> d
 def _plain_stock(stock: Stock, *, devices: bool) -> dict[str, Any]:
     counts = stock.counts
     numbers = {"total": counts.total} | {str(state): getattr(counts, state) for state in State}
-    holders: dict[tuple[State, Consumer], int] = {}
-    for taking in stock.taken.values():
-        holders[taking.state, taking.consumer] = holders.get((taking.state, taking.consumer), 0) + 1
+    holders = Counter((one.state, one.consumer) for one in stock.taken.values())
     found: dict[str, Any] = {
         "node": stock.node,
         "resource": stock.resource,

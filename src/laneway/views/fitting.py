@@ -6,6 +6,7 @@ again. Of CPU and memory only VMs are counted, which is said: pods of other kind
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -172,11 +173,9 @@ def _cell(ledger: Ledger, room: Room, node: str, resource: str) -> Cell:
     if stock is None:
         return Cell(resource, count, 0, 0, (), ())
     found = devices_on(stock, room)
-    users: dict[tuple[Consumer, State], int] = {}
-    for taking in stock.taken.values():
-        if taking.consumer not in room.gone:
-            key = taking.consumer, taking.state
-            users[key] = users.get(key, 0) + 1
+    users = Counter(
+        (one.consumer, one.state) for one in stock.taken.values() if one.consumer not in room.gone
+    )
     return Cell(
         resource,
         count,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from kubebasics import quantity
 from laneway.core import allocation, keys, names
@@ -74,8 +74,10 @@ class Vm(NamedTuple):
     @property
     def starts_by_itself(self) -> bool:
         """Whether its spec has KubeVirt run it, so it can be stopped and not started."""
-        if self.vm is None or self.vm.spec.running is not None:
-            return self.vm is not None and bool(self.vm.spec.running)
+        if self.vm is None:
+            return False
+        if self.vm.spec.running is not None:
+            return self.vm.spec.running
         return self.vm.spec.run_strategy in ("Always", "RerunOnFailure", "Once")
 
 
@@ -85,7 +87,7 @@ class Has(NamedTuple):
     name: str
     node: str
     resource: str
-    how: Literal["held", "reserved", "wanted"]
+    how: State
 
 
 class Line(NamedTuple):
@@ -105,7 +107,7 @@ class Line(NamedTuple):
 
     @property
     def held(self) -> int:
-        return sum(one.how == "held" for one in self.has)
+        return sum(one.how is State.HELD for one in self.has)
 
 
 def all_vms(
@@ -157,13 +159,11 @@ def devices_of(consumer: Consumer, ledger: Ledger | None) -> Iterator[Has]:
         taking = stock.taken.get(share.name)
         if taking is None or taking.consumer != consumer:
             continue
-        if taking.state is State.HELD:
-            if any(one.name == share.name and one.owner == consumer for one in stock.devices):
-                yield Has(share.name, share.node, share.resource, "held")
-        elif taking.state is State.RESERVED:
-            yield Has(share.name, share.node, share.resource, "reserved")
-        elif taking.state is State.WANTED:
-            yield Has(share.name, share.node, share.resource, "wanted")
+        if taking.state is State.HELD and not any(
+            one.name == share.name and one.owner == consumer for one in stock.devices
+        ):
+            continue
+        yield Has(share.name, share.node, share.resource, taking.state)
 
 
 def outdated_record(vm: Vm, ledger: Ledger | None) -> tuple[str, ...]:
@@ -175,7 +175,7 @@ def outdated_record(vm: Vm, ledger: Ledger | None) -> tuple[str, ...]:
         recorded = {one.name for one in allocation.devices_of(text)}
     except ValueError:
         return ()
-    held = {one.name for one in devices_of(vm.consumer, ledger) if one.how == "held"}
+    held = {one.name for one in devices_of(vm.consumer, ledger) if one.how is State.HELD}
     return tuple(sorted(recorded - held)) if held else ()
 
 
