@@ -25,6 +25,7 @@ from laneway.kube.kubevirt import (
     VirtualMachineInstance,
     VirtualMachineSpec,
 )
+from laneway.views.explain.vm import device_lines
 from laneway.views.vms import Vm, all_vms, cpu_of, is_exact, lines, memory_of, outdated_record
 
 VGPU, NIC = "nvidia.com/NVIDIA_A2-4Q", "intel.com/I350"
@@ -74,6 +75,7 @@ def test_spec_and_devices_stand_side_by_side_whatever_the_entries_are_called() -
     assert vgpu.held == 1
     # The kubelet has not said which network card it is, so none is shown as if it had.
     assert (nic.running, nic.has) == (1, ())
+    assert list(device_lines(ledger, OWNER)) == [f"held: n1-a ({VGPU}) on n1"]
 
 
 def test_a_device_added_while_it_runs_waits_for_a_restart() -> None:

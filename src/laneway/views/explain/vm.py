@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 from laneway.core.ledger.answer import can_start
 from laneway.core.ledger.facts import Consumer, Demand, Phase
-from laneway.core.ledger.ledger import Ledger, State
+from laneway.core.ledger.ledger import Ledger
 from laneway.core.ledger.question import Answer, Request
 from laneway.views.capacity import answer_words
 from laneway.views.explain.object import Json, conditions, event_lines
 from laneway.views.page import Fact, Page, Section, fact
+from laneway.views.vms import devices_of
 
 _PHASES = {
     Phase.RUNNING: "running",
@@ -71,18 +72,10 @@ def _brief(status: dict[str, Any], ledger: Ledger, consumer: Consumer) -> Iterat
     yield fact("requests", *(f"{count} x {resource}" for resource, count in requests))
 
 
-def held(ledger: Ledger, consumer: Consumer) -> Iterator[tuple[str, str, str, State]]:
-    """Node, resource and name of each of its devices, and how it has it."""
-    for stock in ledger.stocks.values():
-        for name, taking in stock.taken.items():
-            if taking.consumer == consumer:
-                yield stock.node, stock.resource, name, taking.state
-
-
 def device_lines(ledger: Ledger, consumer: Consumer) -> Iterator[str]:
     """A line for each of its devices."""
-    for node, resource, name, state in sorted(held(ledger, consumer)):
-        yield f"{state}: {name} ({resource}) on {node}"
+    for one in sorted(devices_of(consumer, ledger)):
+        yield f"{one.how}: {one.name} ({one.resource}) on {one.node}"
 
 
 def start_answer(
@@ -119,8 +112,8 @@ def document(ledger: Ledger, consumer: Consumer) -> dict[str, Any]:
         "node": "" if demand is None else demand.node,
         "requests": {} if demand is None else dict(demand.requests),
         "devices": [
-            {"node": node, "resource": resource, "name": name, "state": str(state)}
-            for node, resource, name, state in sorted(held(ledger, consumer))
+            {"node": one.node, "resource": one.resource, "name": one.name, "state": str(one.how)}
+            for one in sorted(devices_of(consumer, ledger))
         ],
         "canStart": None if answer is None else answer.yes,
         "refusals": [
