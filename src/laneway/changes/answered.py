@@ -16,6 +16,13 @@ def denial(error: ApiError) -> str:
     return words.strip() if denied else ""
 
 
+def words_of(error: KubeError) -> str:
+    """What an admission webhook said, or the API server itself, in its own words."""
+    if not isinstance(error, ApiError):
+        return str(error)
+    return denial(error) or error.message or str(error)
+
+
 async def refusal(dry_run: Awaitable[object]) -> str:
     """Why the rules of admission refuse a dry run of a write; empty where they do not.
 

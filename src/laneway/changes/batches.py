@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from laneway.changes import claims
-from laneway.changes.answered import denial, may_have_happened
+from laneway.changes.answered import may_have_happened, words_of
 from laneway.changes.claims import Device
 from laneway.kube.client import Client
-from laneway.kube.errors import ApiError, ForbiddenError, KubeError, NotFoundError
+from laneway.kube.errors import KubeError, NotFoundError
 
 _AT_ONCE = 8
 
@@ -78,10 +78,5 @@ async def _result(write: Write, client: Client, device: Device, *, dry_run: bool
         changed = await write(client, device, dry_run=dry_run)
     except KubeError as error:
         is_lost = not dry_run and may_have_happened(error)
-        return Result(device, "unknown" if is_lost else "refused", _words(error))
+        return Result(device, "unknown" if is_lost else "refused", words_of(error))
     return Result(device, "done" if changed else "unchanged")
-
-
-def _words(error: KubeError) -> str:
-    refused = denial(error) if isinstance(error, ForbiddenError) else ""
-    return refused or (error.message if isinstance(error, ApiError) else "") or str(error)

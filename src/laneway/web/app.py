@@ -17,8 +17,8 @@ from urllib.parse import quote, unquote
 
 from aiohttp import web
 
-from laneway.changes.answered import denial
-from laneway.kube.errors import ApiError, CredentialsError, KubeError, UnauthorizedError
+from laneway.changes.answered import words_of
+from laneway.kube.errors import CredentialsError, KubeError, UnauthorizedError
 from laneway.web.access import Question
 from laneway.web.caches import LEDGER, Change
 from laneway.web.metrics import UiMetrics
@@ -335,13 +335,6 @@ def _out_of_band(blocks: Mapping[str, str]) -> Mapping[str, str]:
 async def _form(request: web.Request) -> Mapping[str, Sequence[str]]:
     sent = await request.post()
     return {key: [str(value) for value in sent.getall(key)] for key in sent}
-
-
-def words_of(error: KubeError) -> str:
-    """What an admission webhook said, or the API server itself, in its own words."""
-    if not isinstance(error, ApiError):
-        return str(error)
-    return denial(error) or error.message or str(error)
 
 
 def _note(request: web.Request) -> str:

@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 
 from laneway.api import VGPULayout
 from laneway.changes import trial
-from laneway.changes.answered import denial
+from laneway.changes.answered import denial, words_of
 from laneway.changes.errors import ChangeError
 from laneway.changes.trial import Trial
 from laneway.kube.errors import ForbiddenError, InvalidError, KubeError
 from laneway.kube.resource import served
 from laneway.views.gpus import Gpu
 from laneway.web.access import question
-from laneway.web.app import words_of
 from laneway.web.visit import Visit
 
 LAYOUT = served(VGPULayout)
@@ -79,6 +78,4 @@ async def ask_all(
 
 def said(error: Exception) -> str:
     """Why a change was not made, in the words of admission where these are the reason."""
-    if isinstance(error, ForbiddenError):
-        return denial(error) or words_of(error)
     return words_of(error) if isinstance(error, KubeError) else str(error)

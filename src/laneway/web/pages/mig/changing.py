@@ -12,14 +12,13 @@ from typing import NamedTuple
 from laneway.api import MigConfiguration
 from laneway.changes import instances as fields_of
 from laneway.changes import specs
-from laneway.changes.answered import denial
-from laneway.kube.errors import ApiError, KubeError
+from laneway.changes.answered import words_of
+from laneway.kube.errors import KubeError
 from laneway.kube.resource import served
 from laneway.views import instances
 from laneway.views.gpus import Gpu
 from laneway.views.mig_planned import Planned, planned, totals
 from laneway.web import holders
-from laneway.web.app import words_of
 from laneway.web.page import Action, Again, Context, Done, Page
 from laneway.web.pages.gpus import detail as of_gpus
 from laneway.web.pages.gpus import drawing
@@ -71,10 +70,6 @@ def _fields(mig: MigConfiguration, counts: Counts) -> Mapping[str, object]:
     return fields_of.fields(mig, None if counts.is_off else counts.instances)
 
 
-def _refusal(error: KubeError) -> str:
-    return (denial(error) if isinstance(error, ApiError) else "") or words_of(error)
-
-
 async def _prepare(visit: Visit) -> None:
     gpu, mig = parts.named(visit)
     await holders.load(visit, gpu.vgpus)
@@ -86,7 +81,7 @@ async def _prepare(visit: Visit) -> None:
             visit.client, served(MigConfiguration), gpu.name, _fields(mig, counts), dry_run=True
         )
     except KubeError as error:
-        visit.data[_REFUSED] = _refusal(error)
+        visit.data[_REFUSED] = words_of(error)
 
 
 def _context(visit: Visit) -> Context:
@@ -195,7 +190,7 @@ async def _apply(visit: Visit) -> Done | Again:
     try:
         await specs.write(visit.client, served(MigConfiguration), gpu.name, _fields(mig, counts))
     except KubeError as error:
-        return Again({"": [_refusal(error)]})
+        return Again({"": [words_of(error)]})
     asked = instances.counted(counts.instances)
     key = "mig.stored_off" if counts.is_off else "mig.stored" if asked else "mig.stored_none"
     return Done(link("mig", gpu.name), visit.texts(key, instances=asked, node=gpu.node))

@@ -13,14 +13,13 @@ from typing import Literal, NamedTuple
 
 from laneway.api import VGPUDevice
 from laneway.changes import vgpu_devices as changes
-from laneway.changes.answered import denial, may_have_happened
+from laneway.changes.answered import may_have_happened, words_of
 from laneway.changes.vgpu_devices import Desired
 from laneway.core.phrases import short_name
-from laneway.kube.errors import ApiError, KubeError
+from laneway.kube.errors import KubeError
 from laneway.views.gpus import Gpu, node_of
 from laneway.views.vgpu_state import owner_layout
 from laneway.web import holders
-from laneway.web.app import words_of
 from laneway.web.caches import NODE
 from laneway.web.page import Action, Again, Context, Done, Item, Outcome, Page, Report
 from laneway.web.pages.gpus.reading import gpus_of
@@ -138,8 +137,7 @@ async def _judged(visit: Visit, vgpu: VGPUDevice, desired: Desired) -> tuple[Jud
 
 def failure(error: KubeError) -> tuple[Literal["refused", "unknown"], str]:
     """What an error means for a write, in the words of the webhook where it is one's."""
-    words = denial(error) if isinstance(error, ApiError) else ""
-    return ("unknown" if may_have_happened(error) else "refused"), words or words_of(error)
+    return ("unknown" if may_have_happened(error) else "refused"), words_of(error)
 
 
 def _effect(visit: Visit, vgpu: VGPUDevice, desired: Desired) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from laneway.changes.answered import denial
+from laneway.changes.answered import denial, words_of
 from laneway.changes.errors import ChangeError, RefusedError
 from laneway.kube.errors import (
     AlreadyExistsError,
@@ -17,7 +17,6 @@ from laneway.kube.errors import (
 from laneway.views.fitting import Cause
 from laneway.views.order import natural
 from laneway.web import holders
-from laneway.web.app import words_of
 from laneway.web.judged import world_of
 from laneway.web.page import Context
 from laneway.web.pages.vms import resources, seen
