@@ -15,7 +15,7 @@ from laneway.kube.errors import ConfigError
 from laneway.web.session.oidc import OidcSettings, Provider
 from laneway.web.session.sign_in import Settings, SignIn
 from support.oidc_provider import CLIENT, SECRET, OidcProvider, TrustsProvider, provider
-from support.signing_in import TOKENS, Browser, Place, Reply, cluster, render, site
+from support.signing_in import ALICE, TOKENS, Browser, Place, Reply, cluster, render, site
 
 
 class Clock:
@@ -79,6 +79,16 @@ async def test_a_user_comes_back_from_the_provider_to_the_page(world: World) -> 
     assert 'content="0; url=/gpus"' in reply.text
     assert not browser.cookie("oidc")
     assert "carol@example.com" in (await browser.get("/gpus")).text
+
+
+async def test_coming_back_from_the_provider_ends_the_session_before(world: World) -> None:
+    browser = world.browser()
+    await browser.sign_in(ALICE)
+    before = dict(browser.cookies)
+    await through(browser)
+    assert len(world.sign_in.sessions) == 1
+    browser.cookies = before
+    assert (await browser.get("/")).status == 303
 
 
 async def test_a_token_is_renewed_while_its_session_lives(world: World) -> None:

@@ -1,6 +1,6 @@
 """From a token to a session: attempts are counted first, and then the API server is asked.
 
-A session is always a new one; the one that this browser had before ends.
+A session is always a new one, and the only one of its browser.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from laneway.kube.cluster import ClusterConfig
 from laneway.web.session.attempts import Attempts
 from laneway.web.session.cookies import BROWSER, SESSION_ID, Cookies
 from laneway.web.session.csrf import CsrfTokens
-from laneway.web.session.guard import SESSION, Guard, Render
+from laneway.web.session.guard import Guard, Render
 from laneway.web.session.identity import Problem, Refused, client_for, expiry, person_of
 from laneway.web.session.live import Sessions
 from laneway.web.session.peers import Network, peer
@@ -77,8 +77,6 @@ class Entrance:
             await stack.enter_async_context(client)
             person = await person_of(client, token, self._clock())
             stack.pop_all()  # The session closes it.
-        if SESSION in request:
-            self._sessions.end(request[SESSION])
         csrf = self._csrf.token(browser, person.name)
         ends = ends if credentials else expiry(token)
         session = self._sessions.start(person, client, browser=browser, csrf=csrf, ends=ends)

@@ -88,9 +88,14 @@ class Sessions:
     def start(
         self, person: Person, client: Client, *, browser: str, csrf: str, ends: float | None = None
     ) -> Session:
-        """A new session, with a new id; `ends`: when the token does."""
+        """A new session, with a new id; `ends`: when the token does.
+
+        The one that its browser had before ends, whose cookie is replaced.
+        """
         now = self._clock()
         self.end_overdue()
+        for before in [one for one in self._live if one.browser == browser]:
+            self.end(before)
         self._make_room(person.name)
         longest = now + self._limits.longest
         until = longest if ends is None else min(ends, longest)

@@ -30,9 +30,11 @@ def sessions(clock: Clock) -> Sessions:
     return Sessions(LIMITS, clock)
 
 
-def started(sessions: Sessions, user: str = "alice", ends: float | None = None) -> Session:
+def started(
+    sessions: Sessions, user: str = "alice", ends: float | None = None, browser: str = BROWSER
+) -> Session:
     client = client_for(ClusterConfig(Cluster("http://127.0.0.1:1")), SECRET)
-    return sessions.start(Person(user), client, browser=BROWSER, csrf="csrf-1", ends=ends)
+    return sessions.start(Person(user), client, browser=browser, csrf="csrf-1", ends=ends)
 
 
 def is_live(sessions: Sessions, id_: str, browser: str = BROWSER) -> bool:
@@ -135,14 +137,14 @@ async def test_too_many_sessions_end_those_used_longest_ago(
 ) -> None:
     first = started(sessions)
     clock.now += 1
-    second = started(sessions)
+    second = started(sessions, browser="browser-2")
     clock.now += 1
     assert is_live(sessions, first.id)
     clock.now += 1
-    third = started(sessions)
+    third = started(sessions, browser="browser-3")
     assert second.ended.is_set()
     assert not first.ended.is_set()
     clock.now += 1
-    others = [started(sessions, user) for user in ("bob", "carol")]
+    others = [started(sessions, user, browser=f"of-{user}") for user in ("bob", "carol")]
     assert first.ended.is_set()
     assert [one.ended.is_set() for one in (third, *others)] == [False, False, False]
