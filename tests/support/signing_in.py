@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 
 import aiohttp
 from aiohttp import web
+from multidict import CIMultiDict
 from yarl import URL
 
 from kapilite.authn import Authenticator
@@ -42,7 +43,7 @@ _CSRF = re.compile(r'name="csrf" value="([0-9a-f]+)"')
 
 class Reply(NamedTuple):
     status: int
-    headers: Mapping[str, str]
+    headers: CIMultiDict[str]
     text: str
 
 

@@ -86,7 +86,7 @@ async def test_cookies_are_out_of_reach_of_scripts_other_sites_and_plain_http(
 ) -> None:
     browser = visit()
     reply = await browser.sign_in(ALICE)
-    cookies = reply.headers.getall("Set-Cookie")  # type: ignore[attr-defined]
+    cookies = reply.headers.getall("Set-Cookie")
     assert len(cookies) == 2
     for cookie in cookies:
         for attribute in ("HttpOnly", "Secure", "SameSite=Strict", "Path=/"):
@@ -224,6 +224,31 @@ async def test_a_write_from_another_site_is_refused(visit: Visit) -> None:
         assert (await browser.post("/edit", {"csrf": given, "what": "x"})).status == 403
     assert (await browser.post("/edit", fields, Origin=browser.url)).status == 200
     assert (await browser.post("/edit", {"what": "x"}, X_CSRF_Token=csrf)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("application/x-www-form-urlencoded; charset=none", b"csrf=x"),
+        ("application/x-www-form-urlencoded", b"csrf=\xff"),
+        ("multipart/form-data", b"csrf=x"),
+        ("multipart/form-data; boundary=a", b"--a\r\nno header\r\n\r\nx"),
+        (
+            "multipart/form-data; boundary=a",
+            b"--a\r\nContent-Disposition: form-data; name=csrf\r\n"
+            b"Content-Transfer-Encoding: none\r\n\r\nx\r\n--a--\r\n",
+        ),
+    ],
+    ids=["charset", "bytes", "boundary", "header", "encoding"],
+)
+async def test_what_is_no_form_is_refused(
+    visit: Visit, caplog: pytest.LogCaptureFixture, content_type: str, body: bytes
+) -> None:
+    browser = visit()
+    headers = {"Content-Type": content_type}
+    async with browser.http.post(f"{browser.url}/sign-in", data=body, headers=headers) as reply:
+        assert reply.status == 400
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 async def test_another_site_signs_no_browser_in(visit: Visit) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from urllib.parse import urlencode
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
 from laneway.kube.errors import CredentialsError, UnauthorizedError
 from laneway.web.access import Question
@@ -34,8 +35,6 @@ SIGN_IN, SIGN_OUT, STATE = "/sign-in", "/sign-out", "/session"
 NOTICE = "#session-notice"
 """The element of every page in which a notice about the session is shown."""
 NO_SESSION = {"X-Laneway-Session": "none"}
-
-_FORMS = {"application/x-www-form-urlencoded", "multipart/form-data"}
 
 
 class Guard:
@@ -111,9 +110,8 @@ class Guard:
 
     async def _has_token(self, request: web.Request, user: str) -> bool:
         browser = self._cookies.read(request, BROWSER)
-        given: object = request.headers.get(HEADER)
-        if given is None and request.content_type in _FORMS:
-            given = (await request.post()).get(FIELD)
+        fields = await _fields(request)
+        given: object = request.headers.get(HEADER, fields.get(FIELD))
         return (
             bool(browser) and isinstance(given, str) and self._csrf.is_right(given, browser, user)
         )
@@ -181,6 +179,14 @@ class SignedIn:
 def see_other(address: str) -> web.Response:
     """Leads to an address, exactly as it is written."""
     return web.Response(status=303, headers={"Location": address})
+
+
+async def _fields(request: web.Request) -> Mapping[str, object]:
+    """What a form sends, for every handler. Raises HTTPBadRequest for what no browser sends."""
+    try:
+        return await request.post()
+    except (ValueError, LookupError, RuntimeError, HttpProcessingError):
+        raise web.HTTPBadRequest from None
 
 
 def _sign_in(request: web.Request, why: str) -> str:
