@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import re
@@ -140,6 +141,9 @@ async def site(sign_in: SignIn, port: int = 0) -> AsyncIterator[str]:
 
     async def page(request: web.Request) -> web.Response:
         session = request[SESSION]
+        if "ends" in request.query:
+            sign_in.sessions.end(session)
+            await asyncio.gather(*sign_in.sessions._closing)
         if "ask" in request.query:
             await session.client.raw("/version")
         await SignedIn().user(request, [Question("list", "", word) for word in request.query])

@@ -116,6 +116,8 @@ class Web:
             except (web.HTTPException, UnauthorizedError, CredentialsError):
                 raise
             except Exception:
+                if not self._users.live(request):
+                    raise  # Its client is closed, and the guard says what to do.
                 log.exception("%s %s failed", request.method, request.path)
             if "HX-Request" not in request.headers:
                 return await self._problem(request, 500, "failed")

@@ -207,6 +207,14 @@ async def test_a_token_that_the_server_no_longer_accepts_ends_the_session(
     assert len(sign_in.sessions) == 0
 
 
+async def test_a_session_that_ends_while_a_page_is_made_leads_to_sign_in(visit: Visit) -> None:
+    browser = visit()
+    await browser.sign_in(ALICE)
+    reply = await browser.get("/vms?ends=1&ask=1")
+    assert reply.status == 303
+    assert "notice=session_refused" in reply.headers["Location"]
+
+
 async def test_a_write_from_another_site_is_refused(visit: Visit) -> None:
     browser = visit()
     await browser.sign_in(ALICE)

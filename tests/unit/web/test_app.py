@@ -43,7 +43,7 @@ class Users:
         return "token"
 
     def live(self, request: web.Request) -> bool:
-        return True
+        return "Ended" not in request.headers
 
 
 def defective(_visit: Visit) -> NoReturn:
@@ -72,6 +72,13 @@ async def test_a_page_that_fails_is_a_page_that_says_so(browser: TestClient[Any,
     answer = await browser.get("/broken")
     assert answer.status == 500
     assert "This is a defect of Laneway." in await answer.text()
+
+
+async def test_what_fails_because_its_session_has_ended_is_the_guards(
+    browser: TestClient[Any, Any],
+) -> None:
+    answer = await browser.get("/broken", headers={"Ended": "yes"})
+    assert "defect" not in await answer.text()
 
 
 async def test_a_form_that_fails_stays_and_a_notice_says_so(browser: TestClient[Any, Any]) -> None:
