@@ -243,8 +243,10 @@ async def test_a_write_from_another_site_is_refused(visit: Visit) -> None:
         ("multipart/form-data; boundary=a", b"--a\r\nno header\r\n\r\nx"),
         (
             "multipart/form-data; boundary=a",
-            b"--a\r\nContent-Disposition: form-data; name=csrf\r\n"
-            b"Content-Transfer-Encoding: none\r\n\r\nx\r\n--a--\r\n",
+            (
+                b"--a\r\nContent-Disposition: form-data; name=csrf\r\n"
+                b"Content-Transfer-Encoding: none\r\n\r\nx\r\n--a--\r\n"
+            ),
         ),
     ],
     ids=["charset", "bytes", "boundary", "header", "encoding"],
