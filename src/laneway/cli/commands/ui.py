@@ -94,7 +94,8 @@ def ui(
     of its kubeconfig or service account, and never writes with these.
     """
     from laneway.cli.logs import configure
-    from laneway.cli.processes.ui import Oidc, Tls, run_ui
+    from laneway.cli.processes.ui import Tls, run_ui
+    from laneway.web.session.oidc import OidcSettings
 
     configure(log_level, log_format)
     run_ui(
@@ -102,7 +103,7 @@ def ui(
         address,
         health_address,
         tls=Tls(tls_cert_file, tls_key_file),
-        oidc=Oidc(
+        oidc=OidcSettings(
             oidc_issuer, oidc_client_id, oidc_redirect_url, oidc_client_secret_file, oidc_ca_file
         ),
         trusted_proxies=trusted_proxy,

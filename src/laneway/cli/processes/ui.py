@@ -30,16 +30,6 @@ from laneway.web.session.sign_in import Settings
 log = logging.getLogger(__name__)
 
 
-class Oidc(NamedTuple):
-    """An identity provider as it was typed; all empty: none."""
-
-    issuer: str
-    client_id: str
-    redirect_url: str
-    client_secret_file: str
-    ca_file: str
-
-
 class Tls(NamedTuple):
     """Paths of PEM files; empty: served without TLS."""
 
@@ -53,7 +43,7 @@ def run_ui(
     health_address: str,
     *,
     tls: Tls,
-    oidc: Oidc,
+    oidc: OidcSettings,
     trusted_proxies: Sequence[str],
 ) -> None:
     """Run until a signal ends it. Raises Failure."""
@@ -76,8 +66,9 @@ def _network(text: str) -> Network:
         ) from None
 
 
-def _provider(oidc: Oidc) -> OidcSettings | None:
-    if not any(oidc):
+def _provider(oidc: OidcSettings) -> OidcSettings | None:
+    """What was typed, if anything was."""
+    if oidc == OidcSettings("", "", ""):
         return None
     missing = [
         option
@@ -90,9 +81,7 @@ def _provider(oidc: Oidc) -> OidcSettings | None:
     ]
     if missing:
         raise click.UsageError(f"an identity provider needs {' and '.join(missing)} as well")
-    return OidcSettings(
-        oidc.issuer, oidc.client_id, oidc.redirect_url, oidc.client_secret_file, oidc.ca_file
-    )
+    return oidc
 
 
 async def _run(
