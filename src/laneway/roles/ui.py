@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import ssl
 
 from aiohttp import web
 
 from kubebasics.serving.listening import listening
+from laneway.admission.tls import TlsFiles
 from laneway.controllers.ledger.source import LedgerSource
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig
@@ -56,7 +56,7 @@ class Ui:
         port: int,
         option: str,
         settings: Settings | None = None,
-        tls: ssl.SSLContext | None = None,
+        tls: TlsFiles | None = None,
         alone: bool = False,
     ) -> None:
         """`config`: how users reach the API server, each with a token of their own.
@@ -83,9 +83,12 @@ class Ui:
         self._listening = asyncio.Event()
 
     def waiting_for(self) -> list[str]:
-        """What is not there yet: kinds of objects, and `listener`."""
+        """What is not there yet: kinds of objects, and `certificate` or `listener`."""
         missing = self._caches.waiting_for()
-        return missing if self._listening.is_set() else [*missing, "listener"]
+        if self._listening.is_set():
+            return missing
+        is_next = self._tls is None or self._tls.loaded.is_set()
+        return [*missing, "listener" if is_next else "certificate"]
 
     def once(self, token: str) -> str:
         """The path of an address that signs in with a token, once."""
@@ -101,12 +104,15 @@ class Ui:
                 tasks.create_task(informer.run())
             tasks.create_task(self._ledger.run())
             tasks.create_task(self._server.run())
+            if self._tls is not None:
+                tasks.create_task(self._tls.run())
+                await self._tls.loaded.wait()
             try:
                 async with listening(
                     app,
                     self._host,
                     self.port,
-                    tls=self._tls,
+                    tls=self._tls.context if self._tls is not None else None,
                     finish_seconds=FINISH_SECONDS,
                     cancels=True,
                 ) as self.port:

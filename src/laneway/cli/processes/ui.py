@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ipaddress
 import logging
 from collections.abc import Sequence
@@ -94,15 +93,7 @@ async def _run(
     registry = CollectorRegistry()
     metrics = UiMetrics(registry)
     config = load(where.kubeconfig, where.context)
-    async with contextlib.AsyncExitStack() as stack:
-        client = await stack.enter_async_context(Client(config))
-        tasks = await stack.enter_async_context(asyncio.TaskGroup())
-        context = None
-        if tls.certificate:
-            files = TlsFiles(tls.certificate, tls.key, metrics)
-            tasks.create_task(files.run())
-            await files.loaded.wait()
-            context = files.context
+    async with Client(config) as client:
         ui = Ui(
             client,
             config,
@@ -111,10 +102,9 @@ async def _run(
             port=pages[1],
             option="--address",
             settings=settings,
-            tls=context,
+            tls=TlsFiles(tls.certificate, tls.key, metrics) if tls.certificate else None,
             alone=True,
         )
-        serving = health_server(*health, registry, ui.waiting_for)
-        bound = await stack.enter_async_context(serving)
-        log.info("serving health and metrics on %s", place(health[0], bound))
-        await ui.run()
+        async with health_server(*health, registry, ui.waiting_for) as bound:
+            log.info("serving health and metrics on %s", place(health[0], bound))
+            await ui.run()
