@@ -186,8 +186,14 @@ async def test_a_new_token_of_another_user_is_not_taken(world: World) -> None:
 
 
 async def test_a_provider_must_be_reached_safely_and_be_itself(world: World) -> None:
-    with pytest.raises(ConfigError, match="not an https URL"):
-        Provider(OidcSettings("http://sso.example.com", CLIENT, "https://a.example"))
+    here, sso = "https://a.example/sign-in/oidc/callback", "https://sso.example.com"
+    for issuer, redirect, words in (
+        (sso.replace("https", "http"), here, "the issuer is not an https URL"),
+        (sso, here.replace("https", "http"), "the redirect URL is not an https URL"),
+        (sso, "https://a.example", "another path than /sign-in/oidc/callback"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            Provider(OidcSettings(issuer, CLIENT, redirect))
     world.provider.issuer += "/"
     reply = await world.browser().get("/sign-in/oidc")
     assert reply.status == 502

@@ -12,9 +12,9 @@ from laneway.web.session.destination import HOME, destination
 from laneway.web.session.entrance import Entrance
 from laneway.web.session.guard import Guard, see_other
 from laneway.web.session.identity import Problem, Refused
-from laneway.web.session.oidc import Pending, Provider, ProviderError
+from laneway.web.session.oidc import CALLBACK, Pending, Provider, ProviderError
 
-START, CALLBACK = "/sign-in/oidc", "/sign-in/oidc/callback"
+START = "/sign-in/oidc"
 PENDING_SECONDS = 600
 """How long a user may be at the provider."""
 

@@ -28,6 +28,7 @@ from laneway.kube.errors import ConfigError, CredentialsError
 from laneway.kube.transport import failure_text
 from laneway.web.session.identity import TOKEN_BYTES, claims_of
 
+CALLBACK = "/sign-in/oidc/callback"
 DISCOVERY_SECONDS = 3600.0
 RENEW_SECONDS = 60.0
 """How long before its end a token is renewed."""
@@ -104,6 +105,12 @@ class Provider:
     def __init__(self, settings: OidcSettings, clock: Callable[[], float] = time.time) -> None:
         """Raises ConfigError for settings that are of no use."""
         _check_address(settings.issuer, "the issuer")
+        _check_address(settings.redirect_url, "the redirect URL")
+        if urlsplit(settings.redirect_url).path != CALLBACK:
+            raise ConfigError(
+                f"OIDC: the redirect URL has another path than {CALLBACK}; write it as "
+                f"https://HOST{CALLBACK}"
+            )
         self._settings = settings
         self._clock = clock
         self._discovered: tuple[float, _Discovery] | None = None

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from laneway.kube.cluster import ClusterConfig
 from laneway.web.session.attempts import Attempts
-from laneway.web.session.by_provider import CALLBACK, START, ByProvider
+from laneway.web.session.by_provider import START, ByProvider
 from laneway.web.session.cookies import SESSION_ID, Cookies
 from laneway.web.session.csrf import CsrfTokens
 from laneway.web.session.destination import DONE, HOME, destination
@@ -32,7 +32,7 @@ from laneway.web.session.guard import (
 )
 from laneway.web.session.identity import Problem, Refused, pasted
 from laneway.web.session.live import Limits, Sessions
-from laneway.web.session.oidc import OidcSettings, Provider
+from laneway.web.session.oidc import CALLBACK, OidcSettings, Provider
 from laneway.web.session.once import OnceCodes
 from laneway.web.session.peers import Network
 from laneway.web.session.sealing import Keyring
