@@ -11,7 +11,7 @@ from laneway.web.session.cookies import OIDC, Cookies
 from laneway.web.session.destination import HOME, destination
 from laneway.web.session.entrance import Entrance
 from laneway.web.session.guard import Guard, see_other
-from laneway.web.session.identity import Problem, Refused
+from laneway.web.session.identity import Problem, RefusedError
 from laneway.web.session.oidc import CALLBACK, Pending, Provider, ProviderError
 
 START = "/sign-in/oidc"
@@ -59,24 +59,24 @@ class ByProvider:
             ends = None if tokens.refresh_token else tokens.expires
             credentials = self._provider.credentials(tokens)
             await self._entrance.enter(request, pending.browser, tokens.id_token, credentials, ends)
-        except Refused as refused:
+        except RefusedError as refused:
             return self._entrance.again(request, next_, refused.problem)
         except ProviderError as error:
             return self._entrance.again(request, next_, _failed(error))
         return self._guard.onward(next_)
 
     def _pending(self, request: web.Request) -> Pending:
-        """The sign-in that this browser was sent to the provider for. Raises Refused."""
+        """The sign-in that this browser was sent to the provider for. Raises RefusedError."""
         text = self._cookies.read(request, OIDC, PENDING_SECONDS)
         self._cookies.remove(request, OIDC)
         if not text:
-            raise Refused(Problem("provider_too_late", status=403))
+            raise RefusedError(Problem("provider_too_late", status=403))
         pending = msgspec.json.decode(text, type=Pending)
         state = request.query.get("state", "")
         if not secrets.compare_digest(state.encode(), pending.state.encode()):
-            raise Refused(Problem("provider_too_late", status=403))
+            raise RefusedError(Problem("provider_too_late", status=403))
         if error := request.query.get("error", ""):
-            raise Refused(Problem("provider_refused", {"why": error[:100]}, 403))
+            raise RefusedError(Problem("provider_refused", {"why": error[:100]}, 403))
         return pending
 
 

@@ -19,7 +19,7 @@ from laneway.web.session.attempts import Attempts
 from laneway.web.session.cookies import BROWSER, SESSION_ID, Cookies
 from laneway.web.session.csrf import CsrfTokens
 from laneway.web.session.guard import Guard, Render
-from laneway.web.session.identity import Problem, Refused, client_for, expiry, person_of
+from laneway.web.session.identity import Problem, RefusedError, client_for, expiry, person_of
 from laneway.web.session.live import Sessions
 from laneway.web.session.peers import Network, peer
 
@@ -56,9 +56,9 @@ class Entrance:
         self._clock = clock
 
     def count(self, request: web.Request) -> None:
-        """Count an attempt. Raises Refused when there were too many."""
+        """Count an attempt. Raises RefusedError when there were too many."""
         if seconds := self._attempts.wait(peer(request, self._proxies)):
-            raise Refused(Problem("too_many", {"seconds": math.ceil(seconds)}, 429))
+            raise RefusedError(Problem("too_many", {"seconds": math.ceil(seconds)}, 429))
 
     async def enter(
         self,
@@ -68,7 +68,7 @@ class Entrance:
         credentials: Credentials | None = None,
         ends: float | None = None,
     ) -> None:
-        """Begin a session for the user of a token. Raises Refused.
+        """Begin a session for the user of a token. Raises RefusedError.
 
         `credentials` renew the token; `ends`: when the session ends that has them.
         """

@@ -41,7 +41,7 @@ class Problem(NamedTuple):
     status: int = 422
 
 
-class Refused(Exception):  # noqa: N818 - an answer, not an error
+class RefusedError(Exception):
     """A sign-in that is refused."""
 
     def __init__(self, problem: Problem) -> None:
@@ -88,32 +88,32 @@ def client_for(config: ClusterConfig, token: str, credentials: Credentials | Non
 
 
 def pasted(text: str) -> str:
-    """The token in what a user pasted. Raises Refused for what cannot be one."""
+    """The token in what a user pasted. Raises RefusedError for what cannot be one."""
     token = "".join(text.split())
     if not token:
-        raise Refused(Problem("token_missing"))
+        raise RefusedError(Problem("token_missing"))
     if len(token) > TOKEN_BYTES or not (token.isascii() and token.isprintable()):
-        raise Refused(Problem("token_malformed"))
+        raise RefusedError(Problem("token_malformed"))
     return token
 
 
 async def person_of(client: Client, token: str, now: float) -> Person:
-    """The user that the API server recognises. Raises Refused."""
+    """The user that the API server recognises. Raises RefusedError."""
     body = {"apiVersion": REVIEWS.api_version, "kind": "SelfSubjectReview"}
     try:
         found = (await client.unwaiting().create(REVIEWS, body)).status.user_info
     except UnauthorizedError:
         ends = expiry(token)
         is_past = ends is not None and ends <= now
-        raise Refused(Problem("token_expired" if is_past else "token_refused")) from None
+        raise RefusedError(Problem("token_expired" if is_past else "token_refused")) from None
     except CredentialsError:
-        raise Refused(Problem("token_malformed")) from None
+        raise RefusedError(Problem("token_malformed")) from None
     except KubeError as error:
         if isinstance(error, ApiError) and not is_outage(error):
-            raise Refused(Problem("not_recognised", {"why": error.message})) from None
-        raise Refused(Problem("server_away", {"why": str(error)}, 503)) from None
+            raise RefusedError(Problem("not_recognised", {"why": error.message})) from None
+        raise RefusedError(Problem("server_away", {"why": str(error)}, 503)) from None
     if not found.username or found.username == _ANONYMOUS:
-        raise Refused(Problem("token_refused"))
+        raise RefusedError(Problem("token_refused"))
     return Person(found.username, found.groups)
 
 

@@ -30,7 +30,7 @@ from laneway.web.session.guard import (
     Render,
     see_other,
 )
-from laneway.web.session.identity import Problem, Refused, pasted
+from laneway.web.session.identity import Problem, RefusedError, pasted
 from laneway.web.session.live import Limits, Sessions
 from laneway.web.session.oidc import CALLBACK, OidcSettings, Provider
 from laneway.web.session.once import OnceCodes
@@ -136,7 +136,7 @@ class SignIn:
             self._entrance.count(request)
             token = pasted(_text(form.get("token")))
             await self._entrance.enter(request, self._guard.browser(request), token)
-        except Refused as refused:
+        except RefusedError as refused:
             return self._entrance.again(request, next_, refused.problem)
         return see_other(next_)
 
@@ -145,14 +145,14 @@ class SignIn:
             self._entrance.count(request)
             token = self._token_of(request.match_info["code"])
             await self._entrance.enter(request, self._guard.browser(request), token)
-        except Refused as refused:
+        except RefusedError as refused:
             return self._entrance.again(request, HOME, refused.problem)
         return self._guard.onward(HOME)
 
     def _token_of(self, code: str) -> str:
         token = self._codes.take(code)
         if token is None:
-            raise Refused(Problem("code_used", status=403))
+            raise RefusedError(Problem("code_used", status=403))
         return token
 
     async def _out(self, request: web.Request) -> web.Response:
