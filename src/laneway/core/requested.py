@@ -43,6 +43,9 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{actor} for {self.user}" if self.user else actor
 
 
+UNKNOWN = Origin()
+"""Of a plan that no object led to."""
+
 _decode = msgspec.json.Decoder(RequestedBy).decode
 
 

@@ -22,7 +22,7 @@ from laneway.core.passthrough.iommu_group import group_members
 from laneway.core.pci import PciAddress
 from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import Refusal
-from laneway.core.requested import Origin
+from laneway.core.requested import UNKNOWN, Origin
 from laneway.host.plans.execute import StepError, execute
 from laneway.host.plans.files import StateError
 from laneway.host.plans.state import BusyError
@@ -144,7 +144,7 @@ class OrphanKeeper:
     def _origin(self, device: PciAddress | str) -> Origin:
         """The object of the device; of a USB port it is not known which device was in it."""
         if isinstance(device, str):
-            return Origin()
+            return UNKNOWN
         return Origin("PCIDevice", names.pci_object_name(self.node, device))
 
     async def _decide(self, device: PciAddress | str) -> Decision:

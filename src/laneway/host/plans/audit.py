@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from laneway.core.plan import Step, subject
-from laneway.core.requested import Origin
+from laneway.core.requested import UNKNOWN, Origin
 from laneway.core.words import describe
 from laneway.host.plans import files
 from laneway.host.plans.journal import Written
@@ -75,7 +75,7 @@ class Audit:
         plan: str,
         actor: str,
         reason: str,
-        origin: Origin = Origin(),  # noqa: B008 - immutable
+        origin: Origin = UNKNOWN,
     ) -> None:
         self._path = path
         self._plan = plan

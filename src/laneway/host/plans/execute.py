@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from laneway.core.plan import Plan
 from laneway.core.refusals import WriteFailed
-from laneway.core.requested import Origin
+from laneway.core.requested import UNKNOWN, Origin
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware
 from laneway.host.plans.audit import Audit
@@ -37,7 +37,7 @@ async def execute(
     *,
     actor: str,
     reason: str,
-    origin: Origin = Origin(),  # noqa: B008 - immutable
+    origin: Origin = UNKNOWN,
     progress: Report = ignore,
     limits: Limits = Limits(),  # noqa: B008 - immutable
 ) -> None:

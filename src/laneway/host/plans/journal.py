@@ -21,7 +21,7 @@ from typing import assert_never
 import msgspec
 
 from laneway.core.plan import Plan, Step
-from laneway.core.requested import Origin
+from laneway.core.requested import UNKNOWN, Origin
 from laneway.host.plans import files
 from laneway.host.plans.files import StateError
 
@@ -33,7 +33,7 @@ class Intent(msgspec.Struct, frozen=True, tag="plan", tag_field="is"):
     actor: str
     reason: str
     plan: Plan
-    origin: Origin = Origin()
+    origin: Origin = UNKNOWN
 
 
 class Begin(msgspec.Struct, frozen=True, tag="begin", tag_field="is"):
