@@ -14,7 +14,7 @@ from aiohttp import web
 Network = IPv4Network | IPv6Network
 
 
-def peer(request: web.Request, proxies: Sequence[Network]) -> str:
+def peer(request: web.BaseRequest, proxies: Sequence[Network]) -> str:
     """The address of the client, as far as it is known."""
     if _through_proxy(request, proxies):
         last = request.headers.getall("X-Forwarded-For", [""])[-1].rpartition(",")[2].strip()
@@ -23,13 +23,13 @@ def peer(request: web.Request, proxies: Sequence[Network]) -> str:
     return request.remote or ""
 
 
-def is_https(request: web.Request, proxies: Sequence[Network]) -> bool:
+def is_https(request: web.BaseRequest, proxies: Sequence[Network]) -> bool:
     """Whether the browser came by HTTPS, here or to a proxy that is trusted."""
     forwarded = request.headers.get("X-Forwarded-Proto", "")
     return request.secure or (forwarded == "https" and _through_proxy(request, proxies))
 
 
-def _through_proxy(request: web.Request, proxies: Sequence[Network]) -> bool:
+def _through_proxy(request: web.BaseRequest, proxies: Sequence[Network]) -> bool:
     direct = request.remote or ""
     return _is_address(direct) and any(ip_address(direct) in network for network in proxies)
 

@@ -13,10 +13,10 @@ from laneway.web.session.peers import is_https, peer
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 
 
-def request(direct: str, **headers: str) -> web.Request:
+def request(direct: str, **headers: str) -> web.BaseRequest:
     named = {f"X-Forwarded-{name}": value for name, value in headers.items()}
     found = make_mocked_request("GET", "/", headers=named)
-    return found.clone(remote=direct)  # type: ignore[return-value]
+    return found.clone(remote=direct)
 
 
 @pytest.mark.parametrize(
