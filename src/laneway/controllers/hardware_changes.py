@@ -1,12 +1,12 @@
 """An event on an object for each plan that changed hardware because of it.
 
-The audit record on the node is the whole truth; an event is what a page of a cluster can list by
-device, user and time. So each plan has an event of its own; `EventRecorder` would count repeated
-ones together. No rate limit applies: hardware changes more slowly than events are written. While
-the API server does not answer, events wait in a bounded buffer, from which the oldest are dropped
-first. A plan never waits for its event: it has ended before.
+The audit record on the node is complete; an event is what a page of a cluster can list by device,
+user and time. So each plan has an event of its own, where `EventRecorder` counts equal ones on the
+first, and no object has a limit: a plan takes longer than the event about it. While the API server
+does not answer, events wait in a bounded buffer, from which the oldest are dropped first. No plan
+waits for its event: it has ended by then.
 
-An attempt that wrote nothing and failed as the one before it did is told once.
+An attempt that wrote nothing and failed like the one before it has no second event.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 It is only ever added to, a line of JSON a step, and is never rotated, so that what happened to
 a device is known years later. Lines of steps are not waited for on their way to the disk one
-by one, but all are there when the line that closes their plan is. What a plan came to is also kept
-in memory until it ends, for those who tell it elsewhere.
+by one, but all are there when the line that closes their plan is. The lines of a plan's steps stay
+in memory until it ends, for the event about it (`controllers.hardware_changes`).
 """
 
 from __future__ import annotations
