@@ -121,6 +121,7 @@ class Access:
 
     async def close(self) -> None:
         """Ask nothing more."""
+        self._quiet_until = math.inf
         asking = list(self._asking.values())
         for task in asking:
             task.cancel()

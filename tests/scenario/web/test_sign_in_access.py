@@ -71,6 +71,12 @@ async def test_nothing_is_allowed_before_it_is_known(alice: Access) -> None:
     assert not alice.may(GET._replace(verb="delete"))
 
 
+async def test_one_that_is_closed_asks_nothing(alice: Access) -> None:
+    await alice.close()
+    await alice.load([GET])
+    assert alice.known(GET) is None
+
+
 async def test_a_user_of_one_namespace_sees_that_one(alice: Access) -> None:
     assert await alice.load_namespaces(LIST, NAMESPACES) == {TEAM}
     assert alice.namespaces(LIST, NAMESPACES) == {TEAM}
