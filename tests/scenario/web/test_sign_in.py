@@ -261,6 +261,15 @@ async def test_what_is_no_form_is_refused(
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
+async def test_a_browser_that_keeps_no_cookies_is_told_why(visit: Visit) -> None:
+    browser = visit()
+    form = await browser.get("/sign-in")
+    browser.cookies.clear()
+    reply = await browser.post("/sign-in", {"token": ALICE, "csrf": csrf_of(form.text)})
+    assert reply.status == 403
+    assert "Open the interface by HTTPS" in reply.text
+
+
 async def test_another_site_signs_no_browser_in(visit: Visit) -> None:
     attacker, victim = visit(), visit()
     form = await attacker.get("/sign-in")

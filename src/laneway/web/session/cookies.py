@@ -47,6 +47,10 @@ class Cookies:
         text = request.cookies.get(self._name(request, kind), "")
         return (self._keyring.open(kind, text, seconds) or "") if text else ""
 
+    def has(self, request: web.Request, kind: str) -> bool:
+        """Whether the browser sent a cookie, whatever it is worth."""
+        return self._name(request, kind) in request.cookies
+
     def write(
         self,
         request: web.Request,

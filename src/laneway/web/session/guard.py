@@ -61,7 +61,7 @@ class Guard:
         if _is_foreign_link(request) and not request.path.startswith(f"{SIGN_IN}/"):
             return self.onward(destination(request.raw_path))
         if request.method in WRITES and not is_from_us(request.headers):
-            return self._refused(request)
+            return self._notice(request, "form_foreign", 403)
         session = self._session(request)
         resource = request.match_info.route.resource
         is_public = resource is not None and resource.canonical in self._public
@@ -70,7 +70,9 @@ class Guard:
         if request.method in WRITES:
             user = "" if is_public or session is None else session.name
             if not await self._has_token(request, user):
-                return self._refused(request)
+                has_cookies = self._cookies.has(request, BROWSER)
+                why = "form_foreign" if has_cookies else "form_cookieless"
+                return self._notice(request, why, 403)
         try:
             return await handler(request)
         except (UnauthorizedError, CredentialsError):
@@ -136,9 +138,6 @@ class Guard:
         if is_read and request.path != STATE:
             return see_other(sign_in)
         return self._notice(request, why, 401)
-
-    def _refused(self, request: web.Request) -> web.Response:
-        return self._notice(request, "form_foreign", 403)
 
     def _notice(self, request: web.Request, why: str, status: int) -> web.Response:
         """What is wrong: within the page for htmx, which keeps its forms, or as a page."""
