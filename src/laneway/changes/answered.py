@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-
-from laneway.kube.errors import ApiError, ForbiddenError, KubeError
+from laneway.kube.errors import ApiError, KubeError
 
 _DENIED = "denied the request:"
 """As API servers introduce what an admission webhook says."""
@@ -16,25 +14,11 @@ def denial(error: ApiError) -> str:
     return words.strip() if denied else ""
 
 
-def words_of(error: KubeError) -> str:
-    """What an admission webhook said, or the API server itself, in its own words."""
+def words_of(error: Exception) -> str:
+    """Why a write failed: in the words of an admission webhook where these are the reason."""
     if not isinstance(error, ApiError):
         return str(error)
     return denial(error) or error.message or str(error)
-
-
-async def refusal(dry_run: Awaitable[object]) -> str:
-    """Why the rules of admission refuse a dry run of a write; empty where they do not.
-
-    Raises KubeError for every other reason why it fails.
-    """
-    try:
-        await dry_run
-    except ForbiddenError as error:
-        if words := denial(error):
-            return words
-        raise
-    return ""
 
 
 def may_have_happened(error: KubeError) -> bool:

@@ -13,9 +13,11 @@ from msgspec.structs import replace
 
 from laneway.admission.rules.network import RULES
 from laneway.api import PCIDevice, SRIOVNetworkDevice, find_condition
-from laneway.changes import answered, specs
+from laneway.changes import specs
+from laneway.changes.answered import words_of
 from laneway.core import keys, names
 from laneway.core.pci import pci_address
+from laneway.kube.errors import ForbiddenError, InvalidError
 from laneway.kube.resource import served
 from laneway.views.answers import answer_of
 from laneway.views.gpus import staleness
@@ -233,11 +235,10 @@ async def _set(visit: Visit) -> Done | Again:
     if not (typed.isascii() and typed.isdecimal() and len(typed) < 6):
         return Again({"count": [visit.texts("networks.not_a_number")]})
     count, name = int(typed), card.metadata.name
-    fields = {"numVFs": count}
-    words = await answered.refusal(specs.write(visit.client, _CARDS, name, fields, dry_run=True))
-    if words:
-        return Again({"count": [words]})
-    await specs.write(visit.client, _CARDS, name, fields)
+    try:
+        await specs.write(visit.client, _CARDS, name, {"numVFs": count})
+    except (ForbiddenError, InvalidError) as error:
+        return Again({"count": [words_of(error)]})
     return Done(link("networks", name), visit.texts.count("networks.set", count, name=name))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from laneway.changes import gpus as changes
+from laneway.changes.answered import words_of
 from laneway.changes.errors import ChangeError
 from laneway.changes.gpus import Desired
 from laneway.core.gpu.modes import Mode
@@ -169,7 +170,7 @@ async def applied(
             return [visit.texts("gpus.no_answer", why=asked.why)]
         await changes.write(visit.client, gpu, desired)
     except (KubeError, ChangeError) as error:
-        return [trials.said(error)]
+        return [words_of(error)]
     return ()
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from laneway.api import VGPULayout
 from laneway.changes import vgpus as changes
+from laneway.changes.answered import words_of
 from laneway.changes.errors import ChangeError
 from laneway.changes.trial import Trial
 from laneway.changes.vgpus import Desired
@@ -239,7 +240,7 @@ async def _apply(visit: Visit) -> Done | Again:
     try:
         await changes.write(visit.client, gpu, plan.desired, own)
     except (KubeError, ChangeError) as error:
-        return Again({"": [trials.said(error)]})
+        return Again({"": [words_of(error)]})
     stored = counts(plan.counts.vgpus) or visit.texts("gpus.none_of_them")
     return Done(link("gpus", gpu.name), visit.texts("gpus.stored", vgpus=stored))
 

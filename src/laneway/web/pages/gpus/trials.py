@@ -74,8 +74,3 @@ async def ask_all(
             return gpu.name, await ask(visit, gpu, spec)
 
     return dict(await asyncio.gather(*(one(gpu, spec) for gpu, spec in questions)))
-
-
-def said(error: Exception) -> str:
-    """Why a change was not made, in the words of admission where these are the reason."""
-    return words_of(error) if isinstance(error, KubeError) else str(error)

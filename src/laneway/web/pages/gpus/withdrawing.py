@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from laneway.api import LayoutGpu, VGPULayout
 from laneway.changes import vgpus as changes
+from laneway.changes.answered import words_of
 from laneway.changes.errors import ChangeError
 from laneway.changes.vgpus import Desired
 from laneway.core.gpu.modes import mode_named
@@ -76,7 +77,7 @@ async def _withdraw(visit: Visit) -> Done | Again:
     except NotFoundError:
         pass
     except (KubeError, ChangeError) as error:
-        return Again({"": [trials.said(error)]})
+        return Again({"": [words_of(error)]})
     return Done(link("gpus", gpu.name), visit.texts("gpus.withdrawn", name=name))
 
 

@@ -7,13 +7,7 @@ from typing import Any, NamedTuple
 
 from laneway.changes.answered import denial, words_of
 from laneway.changes.errors import ChangeError, RefusedError
-from laneway.kube.errors import (
-    AlreadyExistsError,
-    ApiError,
-    ForbiddenError,
-    InvalidError,
-    KubeError,
-)
+from laneway.kube.errors import AlreadyExistsError, ApiError, ForbiddenError, InvalidError
 from laneway.views.fitting import Cause
 from laneway.views.order import natural
 from laneway.web import holders
@@ -169,7 +163,7 @@ def problems(visit: Visit, error: Exception, fields: Typed) -> dict[str, list[st
             text = f"{one.field}: {one.message}" if one.field else one.message
             found.setdefault(field_of(one.field), []).append(text)
         return found
-    return {"": [words_of(error) if isinstance(error, KubeError) else str(error)]}
+    return {"": [words_of(error)]}
 
 
 def field_of(path: str) -> str:
