@@ -14,7 +14,7 @@ from laneway.changes import claims
 from laneway.changes.answered import may_have_happened, words_of
 from laneway.changes.claims import Device
 from laneway.kube.client import Client
-from laneway.kube.errors import KubeError, NotFoundError
+from laneway.kube.errors import CredentialsError, KubeError, NotFoundError, UnauthorizedError
 
 _AT_ONCE = 8
 
@@ -51,7 +51,10 @@ async def release(client: Client, device: Device, *, dry_run: bool) -> bool:
 
 
 async def tried(write: Write, client: Client, devices: Sequence[Device]) -> Mapping[str, Result]:
-    """What would become of each device, by name. Nothing is written."""
+    """What would become of each device, by name. Nothing is written.
+
+    Raises UnauthorizedError, CredentialsError: that is no answer about any device.
+    """
     turns = asyncio.Semaphore(_AT_ONCE)
 
     async def one(device: Device) -> Result:
@@ -77,6 +80,8 @@ async def _result(write: Write, client: Client, device: Device, *, dry_run: bool
     try:
         changed = await write(client, device, dry_run=dry_run)
     except KubeError as error:
+        if dry_run and isinstance(error, UnauthorizedError | CredentialsError):
+            raise
         is_lost = not dry_run and may_have_happened(error)
         return Result(device, "unknown" if is_lost else "refused", words_of(error))
     return Result(device, "done" if changed else "unchanged")

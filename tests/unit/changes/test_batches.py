@@ -11,6 +11,7 @@ from laneway.changes import batches
 from laneway.changes.claims import Device, device_of
 from laneway.kube.client import Client
 from laneway.kube.cluster import Cluster, ClusterConfig
+from laneway.kube.errors import UnauthorizedError
 
 DENIED = 'admission webhook "laneway" denied the request: the node needs it'
 
@@ -60,6 +61,12 @@ async def test_each_device_is_tried_whatever_is_said_of_the_others() -> None:
 async def test_the_devices_after_one_that_failed_are_left(code: int, outcome: str) -> None:
     found = await outcomes(DEVICES[1].name, code, dry_run=False)
     assert [one for one, _ in found.values()] == ["done", outcome, "left", "left"]
+
+
+async def test_a_session_that_has_ended_is_no_answer_about_a_device() -> None:
+    with pytest.raises(ExceptionGroup) as raised:  # as the server of the test passes it on
+        await outcomes(DEVICES[1].name, 401, dry_run=True)
+    assert raised.group_contains(UnauthorizedError)
 
 
 async def test_a_device_that_is_claimed_already_keeps_no_other_from_it() -> None:
