@@ -36,6 +36,16 @@ def deletion(visit: Visit, rules: Rules[T], name: str, old: T) -> Verdict:
     return _verdict(visit, rules, Request(Operation.DELETE, name, "", _requester(visit), old=old))
 
 
+def against(visit: Visit, asked: Question, verdict: Verdict) -> list[str]:
+    """Why the user cannot make a write: a right that is missing, or else the words of admission.
+
+    These name VMs, so a user without the right does not see them.
+    """
+    if not visit.may(asked):
+        return [visit.texts("claiming.may_not", verb=asked.verb, resource=asked.resource)]
+    return [one.words for one in verdict.refusals]
+
+
 def administers(resource: str) -> Question:
     """The right to change what belongs to others."""
     return Question("administer", _GROUP, resource)

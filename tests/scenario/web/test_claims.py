@@ -184,6 +184,10 @@ async def test_a_device_in_use_is_not_released_and_its_vm_is_named_to_those_who_
     assert "In use a VM in another namespace" in seen
     assert "desk" not in seen
     assert "You may not delete pcideviceclaims." in await stranger.sees(f"/pci/{SPARE}")
+    assert "no longer right in VM default/desk" in await admin.sees(f"/pci/{SPARE}/resource")
+    seen = await stranger.sees(f"/pci/{SPARE}/resource")
+    assert "You may not patch pcideviceclaims." in seen
+    assert "desk" not in seen
     shown = await stranger.sees(f"/networks/{CARD}/functions")
     assert "Set number You may not patch sriovnetworkdevices." in shown
     site.api.call(f"{VMS}/desk", "DELETE")

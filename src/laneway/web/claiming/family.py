@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from laneway.admission.rules import claims as pci_rules
 from laneway.admission.rules import usb_claims as usb_rules
-from laneway.admission.verdict import Verdict
+from laneway.admission.verdict import ALLOWED, Verdict
 from laneway.admission.world import World
 from laneway.api import (
     ObjectMeta,
@@ -105,21 +105,19 @@ def _after_claiming(visit: Visit, rows: Sequence[Row]) -> World:
 
 
 def releasing(visit: Visit, row: Row) -> Verdict:
-    """What admission says if the user deletes the claim. Raises ValueError: there is none."""
+    """What admission says if the user deletes the claim; nothing while no cache has one."""
     if isinstance(row.claim, PCIDeviceClaim):
         return judged.deletion(visit, pci_rules.RULES, row.name, row.claim)
     if isinstance(row.claim, USBDeviceClaim):
         return judged.deletion(visit, usb_rules.RULES, row.name, row.claim)
-    raise ValueError(f"{row.name} is not claimed")
+    return ALLOWED
 
 
 def refused(visit: Visit, row: Row, *, release: bool) -> list[str]:
-    """Why the user cannot claim or release a device now: a missing right, or admission's words."""
+    """Why the user cannot claim or release a device now."""
     asked = question("delete" if release else "create", _claims_of(row))
-    if not visit.may(asked):
-        return [visit.texts("claiming.may_not", verb=asked.verb, resource=asked.resource)]
     verdict = releasing(visit, row) if release else claiming(visit, row)
-    return [one.words for one in verdict.refusals]
+    return judged.against(visit, asked, verdict)
 
 
 def _claims_of(row: Row) -> Resource[KubeObject]:

@@ -176,12 +176,14 @@ def _against(visit: Visit, card: SRIOVNetworkDevice, count: int) -> Sequence[str
     """What stands in the way of another number of virtual functions."""
     new = replace(card, spec=replace(card.spec, num_vfs=count))
     verdict = judged.update(visit, RULES, card.metadata.name, card, new)
-    return [one.words for one in verdict.refusals]
+    return judged.against(visit, PATCH, verdict)
 
 
 def _one(visit: Visit) -> Context:
     card = _named(visit)
     device = _device(visit, card)
+    # The number itself is no obstacle; what is asked is whether it can change at all.
+    against = _against(visit, card, 0 if card.spec.num_vfs else 1)
     return {
         "title": card.metadata.name,
         "seen": _seen(visit, card),
@@ -195,11 +197,8 @@ def _one(visit: Visit) -> Context:
         "functions": _functions(visit, card),
         "function_signs": FUNCTION_SIGNS,
         "holder": lambda row: holders.of_allocation(visit, row.allocation),
-        # The number itself is no obstacle; what is asked is whether it can change at all.
-        "against": _against(visit, card, 0 if card.spec.num_vfs else 1),
-        "may_not": ""
-        if visit.may(PATCH)
-        else visit.texts("claiming.may_not", verb=PATCH.verb, resource=PATCH.resource),
+        "against": against,
+        "may_not": "" if visit.may(PATCH) else against[0],
         "problems": visit.problems,
         "typed": visit.sent("count", str(card.spec.num_vfs)),
         "concerns": _concerns(card),

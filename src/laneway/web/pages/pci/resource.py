@@ -9,14 +9,14 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from laneway.admission.rules.claims import RULES
-from laneway.api import PCIDevice, PCIDeviceClaim
+from laneway.api import PCIDeviceClaim
 from laneway.changes import specs
 from laneway.core import names
 from laneway.kube.resource import served
 from laneway.web import judged
 from laneway.web.access import question
 from laneway.web.page import Action, Context, Done, NotFound, Page
-from laneway.web.pages.pci.family import FAMILY, row_of
+from laneway.web.pages.pci.family import FAMILY
 from laneway.web.pages.pci.listing import LIST, LIST_CLAIMS
 from laneway.web.place import link
 from laneway.web.visit import Visit
@@ -31,31 +31,22 @@ def _claim(visit: Visit) -> PCIDeviceClaim:
     return claim
 
 
-def _pooled_name(visit: Visit, claim: PCIDeviceClaim) -> str:
-    device = visit.caches.pci.store.get(claim.metadata.name)
-    return device.status.resource_name if isinstance(device, PCIDevice) else ""
-
-
 def _context(visit: Visit) -> Context:
     claim = _claim(visit)
-    row = row_of(visit.caches, claim.metadata.name)
+    device = visit.caches.pci.store.get(claim.metadata.name)
     exact = not claim.spec.disable_resource_pooling
     after = replace(claim, spec=replace(claim.spec, disable_resource_pooling=exact))
     verdict = judged.update(visit, RULES, claim.metadata.name, claim, after)
-    pooled = _pooled_name(visit, claim)
+    pooled = device.status.resource_name if device is not None else ""
     own = names.pinned_resource_name(pooled, claim.metadata.name)
-    reasons = [one.words for one in verdict.refusals]
-    if not visit.may(PATCH):
-        resource = PATCH.resource
-        reasons = [visit.texts("claiming.may_not", verb=PATCH.verb, resource=resource)]
     return {
         "title": visit.texts("pci.resource_title", name=claim.metadata.name),
-        "row": row,
+        "name": claim.metadata.name,
         "exact": exact,
         "now": claim.status.resource_name,
         "after": own if exact else pooled,
-        "warnings": verdict.warnings,
-        "reasons": reasons,
+        "warnings": verdict.warnings if visit.may(PATCH) else (),
+        "reasons": judged.against(visit, PATCH, verdict),
         "problems": visit.problems.get("", ()),
     }
 
