@@ -120,15 +120,18 @@ def _line(visit: Visit, row: Row, result: Result, rows: Sequence[Row]) -> Line:
         verdict = releasing(visit, row) if release else claiming(visit, row, rows)
         warnings = verdict.warnings
     is_others = release and row.claim is not None and row.claimed_by != visit.user.name
-    words = result.words
-    if result.outcome == "unchanged":
-        texts = visit.texts
-        words = (
-            texts("claiming.not_claimed")
-            if release
-            else texts("claiming.claimed_already", user=row.claimed_by)
-        )
+    words = said(visit, row, result, release=release)
     return Line(row, result.outcome, words, warnings, is_others, users(visit, row))
+
+
+def said(visit: Visit, row: Row, result: Result, *, release: bool) -> str:
+    """Why a device is not claimed or released, or that there is nothing to do."""
+    if result.outcome != "unchanged":
+        return result.words
+    if release:
+        return visit.texts("claiming.not_claimed")
+    user = row.claimed_by or visit.texts("claiming.unnamed")
+    return visit.texts("claiming.claimed_already", user=user)
 
 
 def _along(visit: Visit, family: Family, rows: Sequence[Row]) -> dict[str, Row]:
@@ -177,7 +180,7 @@ def _report(visit: Visit, family: Family, rows: Sequence[Row], results: Sequence
     is_whole = all(one.outcome in ("done", "unchanged") for one in results)
     back = _back(visit, family)
     items = [
-        Item(row.name, family.url(row), one.outcome, one.words)
+        Item(row.name, family.url(row), one.outcome, said(visit, row, one, release=release))
         for row, one in zip(rows, results, strict=True)
     ]
     undo = address_of(family, "claim" if release else "release", done, back)

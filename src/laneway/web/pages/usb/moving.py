@@ -8,20 +8,26 @@ from __future__ import annotations
 
 from laneway.changes import batches
 from laneway.changes.batches import Result
+from laneway.web.claiming.change import said
 from laneway.web.claiming.family import refused
 from laneway.web.claiming.rows import Row
 from laneway.web.page import Action, Again, Context, Done, Item, NotFound, Page, Report
 from laneway.web.pages.usb.detail import named
-from laneway.web.pages.usb.family import FAMILY, identity_of, port_of, row_of, successors
+from laneway.web.pages.usb.family import FAMILY, identity_of, port_of, successors
 from laneway.web.pages.usb.listing import LIST, LIST_CLAIMS
 from laneway.web.place import link
 from laneway.web.visit import Visit
 
 
-def _context(visit: Visit) -> Context:
+def _claimed(visit: Visit) -> Row:
     row = named(visit)
     if row.claim is None:
         raise NotFound(row.name)
+    return row
+
+
+def _context(visit: Visit) -> Context:
+    row = _claimed(visit)
     found = successors(visit, row)
     return {
         "title": visit.texts("usb.move_title", name=row.name),
@@ -37,9 +43,9 @@ def _context(visit: Visit) -> Context:
 
 
 async def _act(visit: Visit) -> Done | Again | Report:
-    row, texts = named(visit), visit.texts
-    new = row_of(visit.caches, visit.sent("to"))
-    if new is None or new.device is None:
+    row, texts = _claimed(visit), visit.texts
+    new = next((one for one in successors(visit, row) if one.name == visit.sent("to")), None)
+    if new is None:
         return Again({"to": [texts("usb.choose")]})
     old, target = FAMILY.target(row), FAMILY.target(new)
     client = visit.client
@@ -49,21 +55,26 @@ async def _act(visit: Visit) -> Done | Again | Report:
     ]
     if words := [one.words for one in tried if one.outcome == "refused"]:
         return Again({"": words})
-    results = list(await batches.made(batches.claim, client, [target]))
-    if results[0].outcome in ("done", "unchanged"):
-        results += await batches.made(batches.release, client, [old])
-    if all(one.outcome in ("done", "unchanged") for one in results) and len(results) > 1:
+    [claimed] = await batches.made(batches.claim, client, [target])
+    released = Result(old, "left")
+    # Where it is claimed already, it is another user's: then the old claim stays.
+    if claimed.outcome == "done":
+        [released] = await batches.made(batches.release, client, [old])
+    if released.outcome in ("done", "unchanged"):
         return Done(FAMILY.url(new), texts("usb.moved", old=row.name, new=new.name))
-    return _report(visit, [new, row], results)
-
-
-def _report(visit: Visit, rows: list[Row], results: list[Result]) -> Report:
-    texts = visit.texts
-    titles = [texts("usb.claim_of", name=rows[0].name), texts("usb.release_of", name=rows[1].name)]
-    outcomes = [*results, *([Result(FAMILY.target(rows[1]), "left")] if len(results) < 2 else [])]
     items = [
-        Item(title, FAMILY.url(row), one.outcome, one.words)
-        for title, row, one in zip(titles, rows, outcomes, strict=True)
+        Item(
+            texts("usb.claim_of", name=new.name),
+            FAMILY.url(new),
+            claimed.outcome,
+            said(visit, new, claimed, release=False),
+        ),
+        Item(
+            texts("usb.release_of", name=row.name),
+            FAMILY.url(row),
+            released.outcome,
+            released.words,
+        ),
     ]
     return Report(texts("usb.move_report"), items, link("usb"))
 
