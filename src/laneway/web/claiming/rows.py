@@ -7,8 +7,7 @@ a claim is shown where its device was, because a user has to remove it.
 from __future__ import annotations
 
 import functools
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from laneway.admission.indexes import INDEXERS
@@ -31,35 +30,24 @@ from laneway.web import holders
 from laneway.web.caches import Change
 from laneway.web.holders import Holder
 from laneway.web.judged import world_of
-from laneway.web.tables.rows import Rows
-from laneway.web.tables.table import FEW, Option, View
+from laneway.web.tables.table import FEW, Option
 from laneway.web.visit import Visit
 
-STATES = (
-    "failed",
-    "gone",
-    "progress",
-    "releasing",
-    "held",
-    "claimed",
-    "free",
-    "needed",
-    "blocked",
-    "unknown",
-)
-"""How a device can be, what needs attention first."""
-SIGNS: Mapping[str, str] = {
+_SIGNS: Mapping[str, str] = {
     "failed": "danger",
     "gone": "warning",
     "progress": "working",
     "releasing": "working",
     "held": "success",
     "claimed": "success",
+    "free": "off",
     "needed": "info",
+    "blocked": "off",
     "unknown": "working",
 }
-"""The icon of each state; of others it is `off`."""
-
+"""The icon of each state."""
+STATES = tuple(_SIGNS)
+"""How a device can be, what needs attention first."""
 
 AnyDevice = PCIDevice | USBDevice
 AnyClaim = PCIDeviceClaim | USBDeviceClaim
@@ -73,6 +61,11 @@ class Row(NamedTuple):
     claim: AnyClaim | None
     state: str
     """One of `STATES`."""
+
+    @property
+    def sign(self) -> str:
+        """The icon of the state."""
+        return _SIGNS[self.state]
 
     @property
     def node(self) -> str:
@@ -124,13 +117,12 @@ def row(name: str, device: AnyDevice | None, claim: AnyClaim | None) -> Row | No
 
 
 def _state(device: AnyDevice | None, claim: AnyClaim | None) -> str:
-    is_gone = device is None or is_orphaned(device)
-    if claim is None or device is None:
-        return "gone" if is_gone or device is None else _unclaimed(device)
-    if claim.metadata.deletion_timestamp:
+    if claim is not None and claim.metadata.deletion_timestamp:
         return "releasing"
-    if is_gone:
+    if device is None or is_orphaned(device):
         return "gone"
+    if claim is None:
+        return _unclaimed(device)
     if claim.status.allocation is not None:
         return "held"
     found = answer(claim, claim.metadata.generation)
@@ -195,25 +187,6 @@ def speaks_of(change: Change, names: Collection[str]) -> bool:
     index = INDEXERS[change.kind][DEVICE_NAME]
     seen = (one for one in (change.before, change.after) if one is not None)
     return any(name in names for one in seen for name in index(one))
-
-
-def subtotals(view: View[Row], rows: Rows[Row]) -> Mapping[str, Sequence[tuple[str, int]]]:
-    """How many rows of each group of the page are in which state, on all pages."""
-    grouping = next((one for one in view.groupings if one.id == view.group), None)
-    if grouping is None or grouping.id == "state":
-        return {}
-    shown: dict[str, Counter[str]] = {group.value: Counter() for group in view.groups}
-    if rows.is_indexed(grouping.id) and view.matching == view.total:
-        for value, count in shown.items():
-            count.update(entry.item.state for entry in rows.with_value(grouping.id, value))
-    else:
-        for entry in view.found:
-            for value in grouping.values(entry.item):
-                if value in shown:
-                    shown[value][entry.item.state] += 1
-    return {
-        value: [(one, count[one]) for one in STATES if count[one]] for value, count in shown.items()
-    }
 
 
 def options(names: Iterable[str]) -> list[Option]:

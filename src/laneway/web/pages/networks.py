@@ -24,7 +24,6 @@ from laneway.views.gpus import staleness
 from laneway.web import holders, judged
 from laneway.web.access import question
 from laneway.web.caches import NODE, Change
-from laneway.web.claiming.rows import SIGNS as FUNCTION_SIGNS
 from laneway.web.claiming.rows import Row, by_name, options, speaks_of
 from laneway.web.page import Action, Again, Context, Done, NotFound, Page
 from laneway.web.pages.pci.family import row_of
@@ -195,7 +194,6 @@ def _one(visit: Visit) -> Context:
         "interface": interface(card),
         "device": device,
         "functions": _functions(visit, card),
-        "function_signs": FUNCTION_SIGNS,
         "holder": lambda row: holders.of_allocation(visit, row.allocation),
         "against": against,
         "may_not": "" if visit.may(PATCH) else against[0],

@@ -11,7 +11,7 @@ from laneway.web import holders
 from laneway.web.caches import Change
 from laneway.web.claiming import change
 from laneway.web.claiming.family import claiming, refused
-from laneway.web.claiming.rows import SIGNS, Row, speaks_of, users, why
+from laneway.web.claiming.rows import Row, speaks_of, users, why
 from laneway.web.page import Context, NotFound, Page
 from laneway.web.pages.pci import facts
 from laneway.web.pages.pci.family import FAMILY, members_of, row_of, stays
@@ -45,8 +45,6 @@ def _context(visit: Visit) -> Context:
     return {
         "title": f"{row.node}/{address_of(row)}",
         "row": row,
-        "is_state": row.state,
-        "signs": SIGNS,
         "stale": staleness(visit.caches.nodes.store.get(row.node)),
         "why": why,
         "members": [Member(one, one.name == row.name, stays(one)) for one in members],

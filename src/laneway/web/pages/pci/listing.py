@@ -6,16 +6,16 @@ page. They are left out here until a user asks for them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from laneway.admission.world import PARENT
-from laneway.api import Allocation, PCIDevice, PCIDeviceClaim
+from laneway.api import PCIDevice, PCIDeviceClaim
 from laneway.core import keys
 from laneway.kube.resource import served
-from laneway.web import holders
 from laneway.web.access import question
 from laneway.web.caches import NODE, Change
-from laneway.web.claiming.rows import SIGNS, STATES, Row, brief, by_name, options, subtotals
+from laneway.web.claiming import listing
+from laneway.web.claiming.rows import STATES, Row, by_name, options
 from laneway.web.page import Context, Page
 from laneway.web.pages.pci.family import FAMILY, row_of
 from laneway.web.tables.rows import Rows
@@ -117,19 +117,7 @@ def _filters(site: Site, *, is_whole: bool) -> list[Filter[Row]]:
             options=descriptions,
             groups=True,
         ),
-        Filter(
-            "state",
-            texts("claiming.state"),
-            values=lambda row: (row.state,),
-            options=lambda: [Option(one, texts(f"claiming.state_{one}")) for one in STATES],
-            groups=True,
-        ),
-        Filter(
-            "claim",
-            texts("claiming.claim"),
-            values=lambda row: ("no" if row.claim is None else "yes",),
-            options=lambda: [Option(one, texts(f"claiming.claim_{one}")) for one in ("yes", "no")],
-        ),
+        *listing.filters(texts),
         Filter(
             "gpu",
             texts("pci.of_gpu"),
@@ -215,14 +203,8 @@ def _context(visit: Visit) -> Context:
         view = table.view(rows, place)
         concerns = concerns_rows(view, rows)
     return {
-        "table": view,
-        "subtotals": subtotals(view, rows),
-        "signs": SIGNS,
-        "brief": brief,
+        **listing.shown(visit, FAMILY, view, rows),
         "address": address_of,
-        "holder": lambda row: holders.of_allocation(visit, row.allocation),
-        "may_claim": visit.may(FAMILY.create),
-        "may_release": visit.may(FAMILY.delete),
         "concerns": concerns,
     }
 
@@ -246,11 +228,7 @@ def _labels(device: PCIDevice | None) -> Mapping[str, str]:
 
 
 async def _prepare(visit: Visit) -> None:
-    def shown() -> Iterator[Allocation | None]:
-        for row in _context(visit)["table"].rows:
-            yield row.allocation
-
-    await holders.load_allocations(visit, shown())
+    await listing.load(visit, _context(visit)["table"])
 
 
 PAGES = (

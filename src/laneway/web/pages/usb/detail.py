@@ -12,7 +12,7 @@ from laneway.web import holders
 from laneway.web.caches import Change
 from laneway.web.claiming import change
 from laneway.web.claiming.family import refused
-from laneway.web.claiming.rows import SIGNS, Row, speaks_of, users, why
+from laneway.web.claiming.rows import Row, speaks_of, users, why
 from laneway.web.page import Context, NotFound, Page
 from laneway.web.pages.usb.family import FAMILY, identity_of, port_of, row_of, successors
 from laneway.web.pages.usb.listing import LIST, LIST_CLAIMS, seat_of
@@ -32,8 +32,6 @@ def _context(visit: Visit) -> Context:
     return {
         "title": row.name,
         "row": row,
-        "is_state": row.state,
-        "signs": SIGNS,
         "stale": staleness(visit.caches.nodes.store.get(row.node)),
         "why": why(row),
         "against": refused(visit, row, release=row.claim is not None),

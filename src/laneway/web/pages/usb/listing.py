@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from laneway.api import Allocation, USBDevice, USBDeviceClaim
+from laneway.api import USBDevice, USBDeviceClaim
 from laneway.kube.resource import served
 from laneway.views.order import natural
-from laneway.web import holders
 from laneway.web.access import question
 from laneway.web.caches import NODE, Change
-from laneway.web.claiming.rows import SIGNS, STATES, Row, brief, by_name, options, subtotals
+from laneway.web.claiming import listing
+from laneway.web.claiming.rows import STATES, Row, by_name, options
 from laneway.web.page import Context, Page
 from laneway.web.pages.usb.family import FAMILY, identity_of, port_of, row_of
 from laneway.web.tables.rows import Rows
-from laneway.web.tables.table import Column, Filter, Option, Table, concerns_rows
+from laneway.web.tables.table import Column, Filter, Table, concerns_rows
 from laneway.web.visit import Visit
 
 LIST = question("list", served(USBDevice))
@@ -78,21 +76,7 @@ def _table(visit: Visit) -> Table[Row]:
                 options=lambda: options(filter(None, _rows(visit).values("class"))),
                 groups=True,
             ),
-            Filter(
-                "state",
-                texts("claiming.state"),
-                values=lambda row: (row.state,),
-                options=lambda: [Option(one, texts(f"claiming.state_{one}")) for one in STATES],
-                groups=True,
-            ),
-            Filter(
-                "claim",
-                texts("claiming.claim"),
-                values=lambda row: ("no" if row.claim is None else "yes",),
-                options=lambda: [
-                    Option(one, texts(f"claiming.claim_{one}")) for one in ("yes", "no")
-                ],
-            ),
+            *listing.filters(texts),
         ],
     )
 
@@ -118,27 +102,17 @@ def _context(visit: Visit) -> Context:
     rows = _rows(visit)
     view = _table(visit).view(rows, visit.place)
     return {
-        "table": view,
-        "subtotals": subtotals(view, rows),
-        "signs": SIGNS,
-        "brief": brief,
+        **listing.shown(visit, FAMILY, view, rows),
         "identity": identity_of,
         "port": port_of,
         "seat": seat_of,
         "class_of": class_of,
-        "holder": lambda row: holders.of_allocation(visit, row.allocation),
-        "may_claim": visit.may(FAMILY.create),
-        "may_release": visit.may(FAMILY.delete),
         "concerns": concerns_rows(view, rows),
     }
 
 
 async def _prepare(visit: Visit) -> None:
-    def shown() -> Iterator[Allocation | None]:
-        for row in _context(visit)["table"].rows:
-            yield row.allocation
-
-    await holders.load_allocations(visit, shown())
+    await listing.load(visit, _context(visit)["table"])
 
 
 PAGES = (
