@@ -47,7 +47,7 @@ def shown(visit: Visit, family: Family, view: View[Row], rows: Rows[Row]) -> Con
 
 
 async def load(visit: Visit, view: View[Row]) -> None:
-    """Ask what the user may see of the VMs and pods that have devices of the list."""
+    """Ask what the user may see of the holders of the devices in the list."""
     await holders.load_allocations(visit, (row.allocation for row in view.rows))
 
 

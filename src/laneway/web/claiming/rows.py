@@ -87,12 +87,12 @@ class Row(NamedTuple):
 
     @property
     def allocation(self) -> Allocation | None:
-        """What has the device now."""
+        """The VM or pod that the kubelet has allocated the device to."""
         return self.claim.status.allocation if self.claim is not None else None
 
     @property
     def claimed_by(self) -> str:
-        """Whose the claim is; empty where there is none, or it names no user."""
+        """The user of the claim; empty where there is no claim, or it names no user."""
         return self.claim.spec.user_name if self.claim is not None else ""
 
     @property
@@ -175,7 +175,7 @@ def _unclaimed(device: AnyDevice) -> str:
 
 
 def users(visit: Visit, row: Row) -> list[Holder]:
-    """The VMs and pods that have a device, and the stopped VMs that it is kept for."""
+    """The holders of a device, and the stopped VMs that it is reserved for."""
     return [
         holders.of_consumer(visit, use.consumer, is_stopped=use.state is not VmState.RUNS)
         for use in users_of(world_of(visit), row.name)

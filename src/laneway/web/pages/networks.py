@@ -1,7 +1,7 @@
-"""SR-IOV network devices: how many virtual functions a network card has, and what has them.
+"""SR-IOV network devices: how many virtual functions a network card has, and their holders.
 
-Another number resets the card and begins with no virtual function, so a single one in use stands in
-the way of every change.
+Another number resets the card and begins with no virtual function, so a single one in use prevents
+every change.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def _functions(visit: Visit, card: SRIOVNetworkDevice) -> list[Row]:
 
 
 def _against(visit: Visit, card: SRIOVNetworkDevice, count: int) -> Sequence[str]:
-    """What stands in the way of another number of virtual functions."""
+    """What prevents another number of virtual functions."""
     new = replace(card, spec=replace(card.spec, num_vfs=count))
     verdict = judged.update(visit, RULES, card.metadata.name, card, new)
     return judged.against(visit, PATCH, verdict)

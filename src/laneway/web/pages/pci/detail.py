@@ -1,4 +1,4 @@
-"""One PCI device: its group, its claim, what has it, and what it is."""
+"""One PCI device: its group, its claim, its holders, and its hardware."""
 
 from __future__ import annotations
 

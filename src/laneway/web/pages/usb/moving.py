@@ -1,4 +1,4 @@
-"""A claim that goes over to another device, after the claimed one was plugged in elsewhere.
+"""Moving a claim to another device, after the claimed one was plugged in elsewhere.
 
 The agent follows a device by itself where it is sure. Where several are alike, a user says which.
 The new claim is made first: were it refused, the old one would still be there.
