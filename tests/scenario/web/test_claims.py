@@ -53,13 +53,18 @@ class Claimer(Person):
 
 
 @pytest.fixture
-async def arrive(site: SimulatedSite) -> AsyncIterator[Callable[[str], Any]]:
+async def arrive(
+    site: SimulatedSite, cookies: dict[str, dict[str, str]]
+) -> AsyncIterator[Callable[[str], Any]]:
     browsers = []
 
     async def arrive(token: str) -> Claimer:
         browser = Browser(site.address)
         browsers.append(browser)
-        assert (await browser.sign_in(token)).status == 303
+        if token not in cookies:
+            assert (await browser.sign_in(token)).status == 303
+            cookies[token] = browser.cookies
+        browser.cookies = cookies[token]
         return Claimer(browser)
 
     yield arrive
@@ -190,6 +195,13 @@ async def test_a_device_in_use_is_not_released_and_its_vm_is_named_to_those_who_
     assert "desk" not in seen
     shown = await stranger.sees(f"/networks/{CARD}/functions")
     assert "Set number You may not patch sriovnetworkdevices." in shown
+
+    neighbour = site.account("neighbour", rule(DEVICES, SEEN, READ))
+    site.grant("neighbour", rule("kubevirt.io", ["virtualmachines"]), namespace="default")
+    site.api.call(f"{VMS}/desk", "PATCH", {"spec": {"running": False}})
+    await admin.waits(f"/pci/{SPARE}", lambda text: "VM default/desk (stopped)" in text)
+    first = await (await arrive(neighbour)).sees(f"/pci/{SPARE}")
+    assert "Held by VM default/desk (stopped)" in first
     site.api.call(f"{VMS}/desk", "DELETE")
 
 

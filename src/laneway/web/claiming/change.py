@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from laneway.changes import batches
 from laneway.changes.batches import Result, Write
-from laneway.web import holders
 from laneway.web.claiming.family import Family, claiming, releasing
-from laneway.web.claiming.rows import Row, users
+from laneway.web.claiming.rows import Row, load_users, users
 from laneway.web.holders import Holder
 from laneway.web.page import Action, Again, Context, Done, Item, NotFound, Page, Report
 from laneway.web.place import address, link
@@ -83,7 +82,7 @@ async def _prepare(visit: Visit, family: Family) -> None:
     write: Write = batches.release if _is_release(visit) else batches.claim
     targets = [family.target(row) for row in rows]
     visit.data["tried"] = await batches.tried(write, visit.client, targets)
-    await holders.load_allocations(visit, (row.allocation for row in rows))
+    await load_users(visit, rows)
 
 
 def _context(visit: Visit, family: Family) -> Context:

@@ -182,6 +182,13 @@ def users(visit: Visit, row: Row) -> list[Holder]:
     ]
 
 
+async def load_users(visit: Visit, rows: Iterable[Row]) -> None:
+    """Ask which holders of these devices the user may see."""
+    world = world_of(visit)
+    found = (use.consumer for row in rows for use in users_of(world, row.name))
+    await holders.load_consumers(visit, found)
+
+
 def speaks_of(change: Change, names: Collection[str]) -> bool:
     """Whether a VM or an instance of one names, or named, one of these devices."""
     index = INDEXERS[change.kind][DEVICE_NAME]

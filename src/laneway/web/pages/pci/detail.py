@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 from laneway.api import PCIDevice
 from laneway.views.gpus import staleness
-from laneway.web import holders
 from laneway.web.caches import Change
 from laneway.web.claiming import change
 from laneway.web.claiming.family import claiming, refused
-from laneway.web.claiming.rows import Row, speaks_of, users, why
+from laneway.web.claiming.rows import Row, load_users, speaks_of, users, why
 from laneway.web.page import Context, NotFound, Page
 from laneway.web.pages.pci import facts
 from laneway.web.pages.pci.family import FAMILY, members_of, row_of, stays
@@ -90,9 +89,7 @@ def _concerns(row: Row) -> Callable[[Change], bool]:
 
 
 async def _prepare(visit: Visit) -> None:
-    row = _named(visit)
-    found = [one.allocation for one in members_of(visit, row)]
-    await holders.load_allocations(visit, [row.allocation, *found])
+    await load_users(visit, [_named(visit)])
 
 
 PAGES = (

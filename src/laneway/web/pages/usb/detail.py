@@ -8,11 +8,10 @@ from laneway.api import USBDevice, USBDeviceClaim
 from laneway.core import ids, names
 from laneway.core.pci import pci_address
 from laneway.views.gpus import staleness
-from laneway.web import holders
 from laneway.web.caches import Change
 from laneway.web.claiming import change
 from laneway.web.claiming.family import refused
-from laneway.web.claiming.rows import Row, speaks_of, users, why
+from laneway.web.claiming.rows import Row, load_users, speaks_of, users, why
 from laneway.web.page import Context, NotFound, Page
 from laneway.web.pages.usb.family import FAMILY, identity_of, port_of, row_of, successors
 from laneway.web.pages.usb.listing import LIST, LIST_CLAIMS, seat_of
@@ -82,7 +81,7 @@ def _facts(visit: Visit, row: Row) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 async def _prepare(visit: Visit) -> None:
-    await holders.load_allocations(visit, [named(visit).allocation])
+    await load_users(visit, [named(visit)])
 
 
 PAGES = (
