@@ -1,6 +1,6 @@
 """The GPUs of a cluster with all that belongs to each, from the objects that a reader has.
 
-What a person may not read, or what is not installed, leaves its part out: only the GPUs themselves
+What a user may not read, or what is not installed, leaves its part out: only the GPUs themselves
 are needed. What may not be read is said, so that it is not taken for something that does not exist.
 """
 
@@ -52,7 +52,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     abandoned: bool = False
     """Its node is not in the cluster any more."""
     unreadable: tuple[str, ...] = ()
-    """Resources that the person may not list: what they say about it is missing."""
+    """Resources that the user may not list: what they say about it is missing."""
 
     @property
     def name(self) -> str:

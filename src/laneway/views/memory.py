@@ -1,4 +1,4 @@
-"""The memory of a GPU: how much of it is allocated, what occupies it and which VM has that."""
+"""The memory of a GPU: how much of it is allocated, what occupies it, and its holders."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def totals(gpu: Gpu) -> dict[str, int]:
 def planned(gpu: Gpu, counts: Mapping[str, int], holders: Mapping[str, str]) -> Planned:
     """What becomes of a GPU that is to have exactly these GPU instances, and no others.
 
-    `holders`: who has the vGPU of a function, by the function's address.
+    `holders`: the holder of the vGPU of a function, by the function's address.
     """
     wanted = {name: count for name, count in counts.items() if count > 0}
     offered, situation = _offered(gpu), situation_of(gpu, holders)

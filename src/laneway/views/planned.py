@@ -63,7 +63,7 @@ def planned(
     """What becomes of a GPU that is to have these vGPUs; None where too little is known of it.
 
     `vgpus`: by profile in the driver's names. `mode`: empty for the one that they need. `holders`:
-    who has the vGPU of a function, by the function's address.
+    the holder of the vGPU of a function, by the function's address.
     """
     situation = situation_of(gpu, holders)
     if situation is None:

@@ -1,4 +1,4 @@
-"""The vGPUs of a GPU: what it carries, what is desired and missing, and which VM has which."""
+"""The vGPUs of a GPU: what it carries, what is desired and missing, and their holders."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Capacity as stacked bars: what of the devices of a type is held, reserved, wanted, free.
 
-Every part has a pattern and a letter of its own. The numbers stand below each bar as text, in the
+Every part has a pattern and a letter of its own. The numbers are below each bar as text, in the
 description of the image as words, and all together as a table.
 """
 
@@ -77,7 +77,7 @@ def capacity_bar(bar: Bar, *, ids: str, say: Say) -> Markup:
 
 
 def capacity_picture(bar: Bar, *, ids: str, say: Say) -> Markup:
-    """The bar alone, where name and numbers stand next to it."""
+    """The bar alone, where name and numbers are next to it."""
     pieces = [piece for piece in _pieces(bar) if piece.number > 0]
     return Markup('<div class="pic bar">{}</div>').format(_drawn(bar, pieces, ids, say))
 

@@ -26,9 +26,9 @@ class State(StrEnum):
     """How a vGPU, a GPU instance or a virtual function is."""
 
     HELD = "held"
-    """A VM or pod has it."""
+    """Allocated to a VM or pod."""
     IDLE = "idle"
-    """It is there, and no VM or pod has it."""
+    """There, and allocated to no VM or pod."""
     EMPTY = "empty"
     """A virtual function without a vGPU."""
     MISSING = "missing"

@@ -1,6 +1,6 @@
 """The picture of a GPU: its memory to scale, what occupies it, and its virtual functions.
 
-The memory is one SVG, an image with a name and a description. What a person can follow from it
+The memory is one SVG, an image with a name and a description. What a user can follow from it
 (the vGPU, its holder) is in the list of its parts, which is HTML: an image has nothing to focus.
 
 A page is drawn again whenever something on it changes, for each of its readers. Most of its GPUs

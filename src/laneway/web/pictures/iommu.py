@@ -30,7 +30,7 @@ class Use(StrEnum):
     BLOCKED = "blocked"
     """It cannot be claimed for another reason."""
     HELD = "held"
-    """Claimed, and a VM or pod has it."""
+    """Claimed, and allocated to a VM or pod."""
     CLAIMED = "claimed"
     CLAIMABLE = "claimable"
     UNKNOWN = "unknown"
@@ -46,7 +46,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     driver: str = ""
     use: Use = Use.UNKNOWN
     why: str = ""
-    """Why it is not claimable, or what has it."""
+    """Why it is not claimable, or its holder."""
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):

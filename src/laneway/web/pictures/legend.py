@@ -1,6 +1,6 @@
 """What belongs to the picture of a GPU as HTML: the key, the virtual functions, the list of parts.
 
-Everything that the picture shows stands here in words, with links.
+Everything that the picture shows is here in words, with links.
 """
 
 from __future__ import annotations

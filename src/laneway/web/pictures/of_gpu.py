@@ -32,7 +32,7 @@ class Links(msgspec.Struct, frozen=True):
     vgpu: Callable[[VGPUDevice], str] = lambda _: ""
     """Empty: no page."""
     holder: Callable[[VGPUDevice], Named | None] = _holder
-    """What has a vGPU, or what it is kept for, as far as the reader may know it."""
+    """The holder of a vGPU, or the VM that it is reserved for, as far as the user may see it."""
 
 
 def drawing_of(gpu: Gpu, links: Links = Links()) -> GpuDrawing | None:  # noqa: B008 - frozen

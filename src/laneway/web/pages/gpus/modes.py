@@ -1,6 +1,6 @@
 """Enable or disable a GPU and choose its mode: what each means, and what speaks against each.
 
-Reasons that objects show stand at every choice. The one that is chosen is also tried on the node,
+Every choice has the reasons that objects show. The one that is chosen is also tried on the node,
 and stored in the SRIOVGPUDevice when the user applies it.
 """
 

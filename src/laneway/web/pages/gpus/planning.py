@@ -1,6 +1,6 @@
 """`N x profile` of one GPU, planned before anything is written.
 
-The whole plan stands in the query. What would come of it is shown again after each change of a
+The whole plan is in the query. What would come of it is shown again after each change of a
 field: the memory then, the steps, what would still fit and everything that speaks against it, as
 the agent of the node answers a trial with the user's own token; without the right to ask it, as
 the objects show it. The button stores exactly the plan that is shown, as one VGPULayout.

@@ -66,7 +66,7 @@ class Kinds(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What stands in the fields."""
+    """The contents of the fields."""
 
     vgpus: Mapping[str, int]
     """By profile as the driver names it."""

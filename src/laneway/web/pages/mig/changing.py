@@ -1,6 +1,6 @@
 """The plan of a GPU's instances: how many of each profile, where they would be, what would go.
 
-The numbers stand in the query. Whether they fit together is worked out as the node does it, and the
+The numbers are in the query. Whether they fit together is worked out as the node does it, and the
 API server is asked by a dry run, so a plan that cannot be has its reason before it is sent.
 """
 
@@ -37,7 +37,7 @@ _REFUSED = "refused"
 
 
 class Counts(NamedTuple):
-    """What stands in the fields."""
+    """The contents of the fields."""
 
     instances: Mapping[str, int]
     """By profile, without those of which there are to be none."""

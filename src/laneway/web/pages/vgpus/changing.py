@@ -1,6 +1,6 @@
 """Enabling and disabling vGPUs, one or many: first what would become of each, then the change.
 
-The functions and the profile stand in the query. What would become of each is asked of the API
+The functions and the profile are in the query. What would become of each is asked of the API
 server, whose webhooks judge a dry run as they judge the write. The form then sends those functions
 that are still selected; each is changed for itself, and has its own result.
 """

@@ -1,4 +1,4 @@
-"""One vGPU device: its state, how far its agent is, what is possible on it, and who has it."""
+"""One vGPU device: its state, how far its agent is, what is possible on it, and its holder."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def _context(visit: Visit) -> Context:
     of_rows = concerns_rows(view, rows)
 
     def shows(change: Change) -> bool:
-        if change.kind == LEDGER.kind:  # What is kept for stopped VMs stands there alone.
+        if change.kind == LEDGER.kind:  # Reservations of stopped VMs are only there.
             return any(holders.of_vgpu(visit, row.vgpu) != drawn[row.name] for row in view.rows)
         return of_rows(change)
 
