@@ -1,12 +1,12 @@
 """Capacity as stacked bars: what of the devices of a type is held, reserved, wanted, free.
 
-Every part has a pattern and a letter of its own. The numbers are below each bar as text, in the
-description of the image as words, and all together as a table.
+Every part has a pattern and a letter of its own. The numbers are below each bar as text, and in the
+description of the image as words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -89,34 +89,6 @@ def capacity_bars(bars: Sequence[Bar], *, ids: str, say: Say) -> Markup:
         for number, bar in enumerate(bars)
     )
     return Markup('<ul class="bars" role="list">{}</ul>').format(Markup("").join(drawn))
-
-
-def capacity_table(bars: Iterable[Bar], *, caption: str, say: Say) -> Markup:
-    """The same as a table of numbers."""
-    kinds = [piece.kind for piece in _pieces(Bar(name=Named(""), counts=Counts()))]
-    heads = Markup("").join(
-        Markup('<th class="pf-v6-c-table__th" scope="col">{}</th>').format(
-            say(f"pictures.bar_{kind}")
-        )
-        for kind in ("type", "all", *kinds)
-    )
-    rows = Markup("").join(_row(bar) for bar in bars)
-    return Markup(
-        '<div class="bar-scroll" role="region" tabindex="0" aria-label="{0}">'
-        '<table class="pf-v6-c-table pf-m-compact bar-table"><caption class="visually-hidden">{0}'
-        '</caption><thead class="pf-v6-c-table__thead"><tr class="pf-v6-c-table__tr">{1}</tr>'
-        '</thead><tbody class="pf-v6-c-table__tbody">{2}</tbody></table></div>'
-    ).format(clean(caption), heads, rows)
-
-
-def _row(bar: Bar) -> Markup:
-    numbers = (bar.counts.total, *(piece.number for piece in _pieces(bar)))
-    cells = Markup("").join(
-        Markup('<td class="pf-v6-c-table__td">{:,}</td>').format(number) for number in numbers
-    )
-    return Markup(
-        '<tr class="pf-v6-c-table__tr"><th class="pf-v6-c-table__th" scope="row">{}</th>{}</tr>'
-    ).format(named(bar.name), cells)
 
 
 def _pieces(bar: Bar) -> tuple[_Piece, ...]:

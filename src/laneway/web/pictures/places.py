@@ -1,6 +1,6 @@
 """Where GPU instances would still fit, to choose from: below the picture and to the same scale.
 
-Each place is a link or a button of a form, so it can be chosen by keyboard and without a script.
+Each place is a link, so it can be chosen by keyboard and without a script.
 """
 
 from __future__ import annotations
@@ -18,14 +18,10 @@ from laneway.web.pictures.marks import clean, gib
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """A place to choose: a link with `href`, else a button of the form with the id `form`."""
+    """A place to choose, and the page that the choice leads to."""
 
     place: Position
-    href: str = ""
-    form: str = ""
-    name: str = ""
-    value: str = ""
-    chosen: bool = False
+    href: str
 
 
 def places(choices: Iterable[Choice], *, mib: int, ids: str, say: Say) -> Markup:
@@ -51,18 +47,12 @@ def _line(name: str, found: Sequence[Choice], mib: int, ids: str, say: Say) -> M
 
 def _choice(one: Choice, mib: int, say: Say) -> Markup:
     start = gib(one.place.start * mib // EIGHTHS)
-    kind = "pic-chosen" if one.chosen else ""
-    where = f"place place-at-{one.place.start} place-of-{one.place.size} {kind}".rstrip()
-    words = Markup(
-        '<span aria-hidden="true">{}</span><span class="visually-hidden">{}</span>'
+    return Markup(
+        '<a class="place place-at-{} place-of-{}" href="{}"><span aria-hidden="true">+</span>'
+        '<span class="visually-hidden">{}</span></a>'
     ).format(
-        "✓" if one.chosen else "+",
+        one.place.start,
+        one.place.size,
+        one.href,
         say("pictures.choose", name=clean(one.place.profile), start=start),
     )
-    if one.href:
-        current = Markup(' aria-current="true"') if one.chosen else ""
-        return Markup('<a class="{}" href="{}"{}>{}</a>').format(where, one.href, current, words)
-    return Markup(
-        '<button class="{}" type="submit" form="{}" name="{}" value="{}" aria-pressed="{}">'
-        "{}</button>"
-    ).format(where, one.form, one.name, one.value, "true" if one.chosen else "false", words)

@@ -1,11 +1,9 @@
-"""Capacity as bars and as a table."""
+"""Capacity as bars."""
 
 from __future__ import annotations
 
-import pytest
-
 from laneway.core.ledger.ledger import Counts
-from laneway.web.pictures.bars import Bar, capacity_bars, capacity_table
+from laneway.web.pictures.bars import Bar, capacity_bars
 from laneway.web.pictures.drawing import Named
 from support.drawn import EVIL, SAY, check_harmless, of_class, read, words
 
@@ -56,14 +54,3 @@ def test_a_type_without_devices_says_so() -> None:
 def test_several_bars_and_any_names_fit_one_page() -> None:
     evil = Bar(name=Named(EVIL, EVIL), counts=COUNTS)
     check_harmless(read(capacity_bars([evil, evil], ids="c", say=SAY)), "c")
-    check_harmless(read(capacity_table([evil], caption=EVIL, say=SAY)), "c")
-
-
-@pytest.mark.parametrize(
-    ("column", "number"), [("All", "16"), ("reserved", "3"), ("creatable", "4")]
-)
-def test_the_table_has_the_same_numbers(column: str, number: str) -> None:
-    root = read(capacity_table([BAR], caption="Capacity", say=SAY))
-    heads = [words(one) for one in root.findall(".//thead//th")]
-    [row] = root.findall(".//tbody/tr")
-    assert words(row[heads.index(column)]) == number

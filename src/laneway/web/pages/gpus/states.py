@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from laneway.api import LAYOUT_IN_PROGRESS, LAYOUT_REFUSED, LayoutGpu, SRIOVGPUDevice, VGPULayout
-from laneway.core.gpu.modes import Mode, mode_named
+from laneway.core.gpu.modes import Mode
 from laneway.views.answers import of_gpu, of_layout
 from laneway.views.gpus import Gpu, node_of, staleness
 from laneway.views.order import natural
@@ -53,12 +53,6 @@ def is_refused(layout: VGPULayout, entry: LayoutGpu) -> bool:
     """Whether the agent refuses the present spec of a layout."""
     is_answered = entry.observed_generation >= layout.metadata.generation
     return is_answered and of_layout(entry).kind == "refused"
-
-
-def is_mig(gpu: Gpu) -> bool:
-    """Whether it is in MIG mode."""
-    mode = mode_named(gpu.device.status.mode)
-    return mode is not None and mode.has_mig
 
 
 @lru_cache(maxsize=16_384)
