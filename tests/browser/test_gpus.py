@@ -1,4 +1,4 @@
-"""The vGPUs of a GPU, planned as numbers are typed, and applied as what was shown."""
+"""The vGPUs and GPU instances of a GPU, planned as numbers are typed; what was shown is applied."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from support.web_site import DEVICES, WebSite
 
 NODE = "sim-a2-4"
 GPU, ADDRESS = f"{NODE}-000008000", "0000:08:00.0"
-VGPU = f"/apis/{DEVICES}/v1beta1/vgpudevices/{NODE}-000008004"
+API = f"/apis/{DEVICES}/v1beta1"
+VGPU = f"{API}/vgpudevices/{NODE}-000008004"
+DIVIDED = "sim-a100-1-0000ca000"
 
 
 def test_a_plan_follows_what_is_typed_and_what_becomes_of_the_gpu(
@@ -44,3 +46,27 @@ def test_a_plan_follows_what_is_typed_and_what_becomes_of_the_gpu(
     expect(page.get_by_text(f"{GPU}: Done").first).to_be_visible()
     page.reload()
     expect(now).to_contain_text("A2-8Q")
+
+
+def test_a_plan_of_gpu_instances_follows_what_becomes_of_the_gpu(
+    administrator: Person, site: WebSite
+) -> None:
+    mode = {"spec": {"enabled": True, "mode": "MIGBacked"}}
+    site.api.call(f"{API}/sriovgpudevices/{DIVIDED}", "PATCH", mode)
+    page = administrator.go("/mig")
+    page.locator(f"#mig-{DIVIDED}").get_by_role("link").first.click()
+    page.get_by_role("link", name="Enable…").click()
+    plan = page.get_by_role("region", name="After the change")
+    count = page.get_by_label("3g.20gb", exact=True)
+    count.fill("1")
+    expect(plan).to_contain_text("create GPU instance 3g.20gb")
+
+    # Meanwhile someone else makes the same GPU instance.
+    path = f"{API}/migconfigurations/{DIVIDED}"
+    asked = [
+        {"id": one["id"], "name": one["name"], "requested": int(one["name"] == "MIG 3g.20gb")}
+        for one in site.api.call(path)["status"]["profileStatus"]
+    ]
+    site.api.call(path, "PATCH", {"spec": {"enabled": True, "profileSpec": asked}})
+    expect(plan).to_contain_text("The GPU has these GPU instances already")
+    expect(count).to_have_value("1")
