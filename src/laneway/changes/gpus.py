@@ -56,10 +56,8 @@ def trial_spec(gpu: Gpu, desired: Desired) -> dict[str, Any]:
         carried, _ = profiles(gpu)
         vgpus = [{"profile": name, "count": count} for name, count in carried.items()]
         return {**names, "vgpus": vgpus, **({"mode": mode} if mode else {})}
-    has_mig = (mode_named(mode) or mode_named(gpu.device.status.mode)) in (
-        Mode.MIG,
-        Mode.MIG_BACKED,
-    )
+    named = mode_named(mode)
+    has_mig = named.has_mig if named is not None else gpu.has_mig
     return {**names, "vgpus": [], "mode": Mode.MIG if has_mig else Mode.PASSTHROUGH}
 
 

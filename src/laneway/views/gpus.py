@@ -26,6 +26,7 @@ from laneway.api import (
 )
 from laneway.core import keys
 from laneway.core.gpu.modes import mode_named
+from laneway.core.mig.profiles import bare_name
 from laneway.core.vgpu.profiles import profiles_on
 from laneway.kube.resource import Resource
 from laneway.views.order import natural
@@ -88,6 +89,18 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it is in MIG mode."""
         mode = mode_named(self.device.status.mode)
         return mode is not None and mode.has_mig
+
+    @property
+    def instances(self) -> list[tuple[int, str]]:
+        """Its GPU instances by id and profile, in the order of their ids."""
+        if self.mig is None:
+            return []
+        return sorted(
+            (int(number), bare_name(one.name))
+            for one in self.mig.status.profile_status
+            for number in one.vgpu_ids
+            if number.isdecimal()
+        )
 
     @property
     def ready(self) -> Condition | None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from laneway.controllers.devices.holder import holder
-from laneway.core.gpu.modes import Mode
-from laneway.core.mig.profiles import bare_name
 from laneway.core.vgpu.card import card_of
 from laneway.core.vgpu.occupancy import Occupancy, Vgpu, partitioned, time_sliced
 from laneway.core.vgpu.profiles import MIB_PER_GIB
@@ -59,14 +57,6 @@ def occupancy(gpu: Gpu) -> Occupancy | None:
     names.update(one.profile for one in vgpus if one.profile)
     names.update(gpu.device.status.fits)
     card = card_of(gpu.pci.status.device_id, names)
-    if gpu.device.status.mode not in (Mode.MIG, Mode.MIG_BACKED):
+    if not gpu.has_mig:
         return time_sliced(card, vgpus)
-    if gpu.mig is None:
-        return None
-    instances = [
-        (int(number), bare_name(one.name))
-        for one in gpu.mig.status.profile_status
-        for number in one.vgpu_ids
-        if number.isdecimal()
-    ]
-    return partitioned(card, instances, vgpus)
+    return partitioned(card, gpu.instances, vgpus) if gpu.mig is not None else None

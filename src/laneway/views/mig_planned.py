@@ -23,7 +23,7 @@ from laneway.core.plan import CreateGpuInstance, DestroyGpuInstance, Step
 from laneway.core.refusals import InstancesDoNotFit
 from laneway.core.words import describe
 from laneway.views.gpus import Gpu
-from laneway.views.situation import instances_of, situation_of
+from laneway.views.situation import situation_of
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ def planned(gpu: Gpu, counts: Mapping[str, int], holders: Mapping[str, str]) -> 
         return _unplaced(gpu, wanted)
     address = PciAddress.parse(gpu.address)
     modes = msgspec.structs.replace(situation.gpus[address], profiles=tuple(offered))
-    if len(modes.instances) != len(instances_of(gpu)):  # Where they are is not known.
+    if len(modes.instances) != len(gpu.instances):  # Where they are is not known.
         return _unplaced(gpu, wanted)
     desired = DesiredMig(address, gpu.name, bool(wanted), tuple(wanted.items()), explicit=True)
     decision = decide(desired, msgspec.structs.replace(situation, gpus={address: modes}))

@@ -8,7 +8,7 @@ from laneway.api import VGPUDevice
 from laneway.core.gpu.modes import GpuInstance, GpuModes, Mode, mode_named
 from laneway.core.inventory import ConfiguredVgpu, Inventory, VgpuFunction, VgpuType
 from laneway.core.mig.positions import positions
-from laneway.core.mig.profiles import bare_name, expected_profiles
+from laneway.core.mig.profiles import expected_profiles
 from laneway.core.pci import NVIDIA, PciAddress, PciFunction
 from laneway.core.situation import Holder, Situation
 from laneway.core.vgpu.profiles import profiles_on
@@ -82,8 +82,8 @@ def _function(gpu: Gpu, vgpu: VGPUDevice) -> VgpuFunction:
 def _modes(gpu: Gpu) -> GpuModes:
     mode = mode_named(gpu.device.status.mode)
     device = gpu.pci.status.device_id if gpu.pci is not None else ""
-    if mode is not None and mode.has_mig:
-        there = positions(device, instances_of(gpu)) or {}
+    if gpu.has_mig:
+        there = positions(device, gpu.instances) or {}
         found = [
             GpuInstance(number, one.profile, -1, one.start, one.size, compute_instances=1)
             for number, one in there.items()
@@ -94,16 +94,4 @@ def _modes(gpu: Gpu) -> GpuModes:
     sizes = {Mode.MIXED_SIZE: True, Mode.SAME_SIZE: False}
     return GpuModes(
         mig=False if can_mig else None, mixed_size=sizes.get(mode) if mode is not None else None
-    )
-
-
-def instances_of(gpu: Gpu) -> list[tuple[int, str]]:
-    """Its GPU instances by id and profile."""
-    if gpu.mig is None:
-        return []
-    return sorted(
-        (int(number), bare_name(one.name))
-        for one in gpu.mig.status.profile_status
-        for number in one.vgpu_ids
-        if number.isdecimal()
     )

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from laneway.views.memory import gib
 from laneway.web.pictures.drawing import (
     Change,
     GpuDrawing,
@@ -26,7 +27,7 @@ from laneway.web.pictures.drawing import (
     numbers,
 )
 from laneway.web.pictures.legend import functions, key, legend
-from laneway.web.pictures.marks import PATTERNS, clean, fits_from, gib, percent, text
+from laneway.web.pictures.marks import PATTERNS, clean, fits_from, percent, text
 
 _KEPT = 256
 _BRACKETS = 22

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from markupsafe import Markup, escape
 
+from laneway.views.memory import gib
 from laneway.web.pictures.drawing import (
     Change,
     Function,
@@ -20,7 +21,7 @@ from laneway.web.pictures.drawing import (
     Vgpu,
 )
 from laneway.web.pictures.icons import Icon, icon
-from laneway.web.pictures.marks import clean, gib
+from laneway.web.pictures.marks import clean
 
 _LONGEST = 253
 """Characters of a name, as of Kubernetes' objects."""

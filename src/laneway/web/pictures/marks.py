@@ -13,7 +13,6 @@ import unicodedata
 from markupsafe import Markup
 
 from laneway.core.phrases import line
-from laneway.core.vgpu.profiles import MIB_PER_GIB
 
 _WIDTHS = (16, 20, 24, 30, 36, 44, 54, 66, 80, 100)
 """Widths of a picture, in rem, that the stylesheet compares with."""
@@ -37,11 +36,6 @@ PATTERNS = Markup(
 def percent(part: float, whole: float) -> str:
     """A position or width: `12.5%`."""
     return f"{100 * part / whole:.5g}%" if whole else "0%"
-
-
-def gib(mib: int) -> str:
-    """`16 GiB`, `0.5 GiB`."""
-    return f"{mib / MIB_PER_GIB:g} GiB"
 
 
 def clean(text: str, longest: int = _LONGEST) -> str:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import msgspec
 
 from laneway.api import VGPUDevice, find_condition
-from laneway.controllers.devices.holder import holder
-from laneway.core.gpu.modes import Mode
 from laneway.core.mig.positions import EIGHTHS, Position, free_positions, positions
 from laneway.core.mig.profiles import bare_name, compute_slices
 from laneway.core.phrases import short_name
@@ -18,24 +16,16 @@ from laneway.views.gpus import Gpu
 from laneway.views.memory import occupancy
 from laneway.web.pictures.drawing import Function, GpuDrawing, Named, Part, State, Vgpu
 
-_MIG = (Mode.MIG, Mode.MIG_BACKED)
-
-
-def _holder(one: VGPUDevice) -> Named | None:
-    has = one.status.allocation
-    return Named(holder(has)) if has is not None else None
-
 
 class Links(msgspec.Struct, frozen=True):
     """The pages that names in a picture lead to."""
 
-    vgpu: Callable[[VGPUDevice], str] = lambda _: ""
-    """Empty: no page."""
-    holder: Callable[[VGPUDevice], Named | None] = _holder
+    vgpu: Callable[[VGPUDevice], str]
+    holder: Callable[[VGPUDevice], Named | None]
     """The holder of a vGPU, or the VM that it is reserved for, as far as the user may see it."""
 
 
-def drawing_of(gpu: Gpu, links: Links = Links()) -> GpuDrawing | None:  # noqa: B008 - frozen
+def drawing_of(gpu: Gpu, links: Links) -> GpuDrawing | None:
     """A GPU as it is; None where its memory is not known."""
     found = occupancy(gpu)
     if found is None:
@@ -116,7 +106,7 @@ def _parts(gpu: Gpu, found: Occupancy, vgpus: Mapping[str, Vgpu]) -> tuple[tuple
     """The memory from its beginning to its end, and whether the places are known."""
     if (there := _positions(gpu)) is not None:
         return tuple(_at_positions(gpu, found.mib, there, vgpus)), True
-    return in_order(found, vgpus, [number for number, _ in _instances(gpu)]), found.placed
+    return in_order(found, vgpus, [number for number, _ in gpu.instances]), found.placed
 
 
 def in_order(
@@ -167,26 +157,14 @@ def _at_positions(
 
 
 def _positions(gpu: Gpu) -> dict[int, Position] | None:
-    if gpu.pci is None or gpu.mig is None or gpu.device.status.mode not in _MIG:
+    if gpu.pci is None or gpu.mig is None or not gpu.has_mig:
         return None
-    return positions(gpu.pci.status.device_id, _instances(gpu))
-
-
-def _instances(gpu: Gpu) -> list[tuple[int, str]]:
-    """The GPU instances by id and profile, in the order in which `occupancy` has them."""
-    if gpu.mig is None:
-        return []
-    return sorted(
-        (int(number), bare_name(one.name))
-        for one in gpu.mig.status.profile_status
-        for number in one.vgpu_ids
-        if number.isdecimal()
-    )
+    return positions(gpu.pci.status.device_id, gpu.instances)
 
 
 def _compute(gpu: Gpu) -> int:
     """Compute slices of a GPU in MIG mode: those of its largest profile."""
-    if gpu.mig is None or gpu.device.status.mode not in _MIG:
+    if gpu.mig is None or not gpu.has_mig:
         return 0
     names = (bare_name(one.name) for one in gpu.mig.status.profile_status)
     return max(map(compute_slices, names), default=0)

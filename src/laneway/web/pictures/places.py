@@ -13,8 +13,9 @@ from markupsafe import Markup
 
 from laneway.core.mig.positions import EIGHTHS, Position
 from laneway.core.mig.profiles import compute_slices
+from laneway.views.memory import gib
 from laneway.web.pictures.drawing import Say
-from laneway.web.pictures.marks import clean, gib
+from laneway.web.pictures.marks import clean
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):

@@ -82,7 +82,7 @@ def drawn(one: Gpu) -> GpuDrawing:
 
 
 def test_a_gpu_without_a_known_memory_cannot_be_drawn() -> None:
-    assert drawing_of(gpu(card="ffff")) is None
+    assert drawing_of(gpu(card="ffff"), LINKS) is None
 
 
 def test_vgpus_are_where_the_driver_put_them_with_their_holders() -> None:

@@ -24,6 +24,7 @@ from laneway.web.pictures.planned import with_instances, with_vgpus
 
 GIB = 1024
 Q2, Q4, Q8 = "NVIDIA A2-2Q", "NVIDIA A2-4Q", "NVIDIA A2-8Q"
+LINKS = Links(vgpu=lambda _: "", holder=lambda _: None)
 HELD = Allocation(namespace="default", virtual_machine="web")
 
 
@@ -47,7 +48,7 @@ def gpu(*vgpus: VGPUDevice, mode: str = "SameSize") -> Gpu:
 
 
 def marked(before: Gpu, after: GpuDrawing | None) -> tuple[list[tuple[str, Change]], ...]:
-    now = drawing_of(before)
+    now = drawing_of(before, LINKS)
     assert now is not None
     assert after is not None
     return tuple(
@@ -57,14 +58,14 @@ def marked(before: Gpu, after: GpuDrawing | None) -> tuple[list[tuple[str, Chang
 
 def test_what_is_desired_stays_and_the_rest_goes() -> None:
     one = gpu(vgpu(4, Q4), vgpu(5, Q4, allocation=HELD), vgpu(6))
-    was, becomes = marked(one, with_vgpus(one, {Q4: 1}, mixed=False, links=Links()))
+    was, becomes = marked(one, with_vgpus(one, {Q4: 1}, mixed=False, links=LINKS))
     assert was == [("A2-4Q", Change.REMOVED), ("A2-4Q", Change.NONE)]
     assert becomes == [("A2-4Q", Change.NONE)]
 
 
 def test_new_vgpus_are_where_the_driver_will_put_them() -> None:
     one = gpu(vgpu(4, Q4, placement=0), vgpu(5), vgpu(6), mode="MixedSize")
-    after = with_vgpus(one, {Q4: 1, Q8: 1}, mixed=True, links=Links())
+    after = with_vgpus(one, {Q4: 1, Q8: 1}, mixed=True, links=LINKS)
     assert after is not None
     assert [(part.start // GIB, part.name) for part in after.parts] == [
         (0, "A2-4Q"),
@@ -76,7 +77,7 @@ def test_new_vgpus_are_where_the_driver_will_put_them() -> None:
 
 def test_another_mode_takes_what_is_not_in_use() -> None:
     one = gpu(vgpu(4, Q4, placement=0), vgpu(5), vgpu(6), mode="MixedSize")
-    after = with_vgpus(one, {Q4: 2}, mixed=False, links=Links())
+    after = with_vgpus(one, {Q4: 2}, mixed=False, links=LINKS)
     assert after is not None
     assert [part.name for part in after.parts] == ["A2-4Q", "A2-4Q", ""]
     assert not after.placed
@@ -84,13 +85,13 @@ def test_another_mode_takes_what_is_not_in_use() -> None:
 
 def test_in_mixed_sizes_all_are_made_again_so_every_place_is_known() -> None:
     one = gpu(vgpu(4, Q4), vgpu(5), vgpu(6))
-    after = with_vgpus(one, {Q4: 1, Q8: 1}, mixed=True, links=Links())
+    after = with_vgpus(one, {Q4: 1, Q8: 1}, mixed=True, links=LINKS)
     assert after is not None
     assert after.placed
 
 
 def test_a_gpu_without_virtual_functions_can_be_planned() -> None:
-    after = with_vgpus(gpu(mode=""), {Q4: 3}, mixed=False, links=Links())
+    after = with_vgpus(gpu(mode=""), {Q4: 3}, mixed=False, links=LINKS)
     assert after is not None
     assert [part.name for part in after.parts] == ["A2-4Q", "A2-4Q", "A2-4Q", ""]
     assert {one.name.text for part in after.parts for one in part.vgpus} == {""}
@@ -107,11 +108,11 @@ def test_a_gpu_without_virtual_functions_can_be_planned() -> None:
 )
 def test_what_does_not_fit_has_no_picture(wanted: dict[str, int], *, mixed: bool) -> None:
     one = gpu(*(vgpu(number) for number in range(4, 8)))
-    assert with_vgpus(one, wanted, mixed=mixed, links=Links()) is None
+    assert with_vgpus(one, wanted, mixed=mixed, links=LINKS) is None
 
 
 def test_more_vgpus_than_functions_have_no_picture() -> None:
-    assert with_vgpus(gpu(vgpu(4)), {Q4: 2}, mixed=False, links=Links()) is None
+    assert with_vgpus(gpu(vgpu(4)), {Q4: 2}, mixed=False, links=LINKS) is None
 
 
 def test_gpu_instances_are_added_at_their_places_and_taken_away_by_id() -> None:

@@ -22,6 +22,7 @@ from laneway.core.vgpu.profiles import framebuffer_mib
 from laneway.core.vgpu.spelling import in_full
 from laneway.kube.errors import KubeError
 from laneway.views.gpus import Gpu
+from laneway.views.memory import gib
 from laneway.views.planned import Planned, planned
 from laneway.views.profiles import alternatives, counts
 from laneway.views.state import mode, state
@@ -36,7 +37,6 @@ from laneway.web.pages.gpus.states import KINDS, state_of
 from laneway.web.pages.gpus.trials import Asked
 from laneway.web.pictures.drawing import GpuDrawing
 from laneway.web.pictures.gpu import gpu_change, gpu_picture
-from laneway.web.pictures.marks import gib
 from laneway.web.place import link
 from laneway.web.visit import Visit
 

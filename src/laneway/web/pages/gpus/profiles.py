@@ -9,7 +9,7 @@ from laneway.changes.vgpus import known
 from laneway.core.phrases import short_name
 from laneway.core.vgpu.profiles import Profile, profile
 from laneway.views.gpus import Gpu
-from laneway.web.pictures.marks import gib
+from laneway.views.memory import gib
 from laneway.web.place import Place
 
 MOST = 64

@@ -11,7 +11,6 @@ from laneway.core.phrases import short_name
 from laneway.core.refusals import MigModeDisabled, OwnedByLayout
 from laneway.views.gpus import Gpu
 from laneway.views.mig_planned import totals
-from laneway.views.situation import instances_of
 from laneway.views.vgpu_state import owner_layout
 from laneway.web import holders
 from laneway.web.page import NotFound
@@ -49,8 +48,7 @@ def named(visit: Visit) -> tuple[Gpu, MigConfiguration]:
 def instances(visit: Visit, gpu: Gpu) -> list[Instance]:
     """The GPU instances with what is in them."""
     return [
-        Instance(number, profile, _inside(visit, gpu, number))
-        for number, profile in instances_of(gpu)
+        Instance(number, profile, _inside(visit, gpu, number)) for number, profile in gpu.instances
     ]
 
 
@@ -84,7 +82,7 @@ def counts_now(gpu: Gpu) -> dict[str, int]:
         found = {bare_name(one.name): one.requested for one in mig.spec.profile_spec}
     else:
         found = dict.fromkeys(totals(gpu), 0)
-        for _, name in instances_of(gpu):
+        for _, name in gpu.instances:
             found[name] = found.get(name, 0) + 1
     return {name: count for name, count in found.items() if count}
 
