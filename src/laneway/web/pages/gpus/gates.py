@@ -40,7 +40,7 @@ def lacks(visit: Visit, rows: Iterable[Row]) -> tuple[Lack, ...]:
 def of_change(change: Change) -> bool:
     """Whether a change of a node is one of what it lacks; its kubelet writes all the time."""
     if change.kind == "nodes":
-        return _node_words(change.before) != _node_words(change.after)
+        return staleness(change.before) != staleness(change.after)
     if change.kind == "device_nodes":
         return tuple(_agent(change.before)) != tuple(_agent(change.after))
     return False
@@ -51,7 +51,7 @@ def _of_nodes(visit: Visit) -> Iterator[Lack]:
     agents = caches.device_nodes.store
     for node in caches.nodes.store:
         name = node.metadata.name
-        if (away := _node_words(node)) and _has_gpus(visit, node):
+        if (away := staleness(node)) and _has_gpus(visit, node):
             yield Lack(name, texts("gpus.lack_node"), away)
         elif agents.get(name) is None and _has_gpus(visit, node):
             yield Lack(name, texts("gpus.lack_agent"), texts("gpus.lack_agent_words", node=name))
@@ -64,10 +64,6 @@ def _has_gpus(visit: Visit, node: Node) -> bool:
     """Whether a node has GPUs, as its labels say or an agent has reported."""
     found = visit.caches.gpus.store.by(NODE, node.metadata.name)
     return bool(found) or says_gpus(node.metadata.labels)
-
-
-def _node_words(node: Node | None) -> str:
-    return staleness(node)
 
 
 def _agent(agent: DeviceNode | None) -> Iterator[tuple[str, str]]:

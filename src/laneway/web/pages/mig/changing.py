@@ -88,7 +88,11 @@ def _context(visit: Visit) -> Context:
     gpu, _ = parts.named(visit)
     counts = counts_in(visit.place, gpu)
     now = drawing.of_gpu(visit, gpu)
-    found = None if counts.problems else planned(gpu, counts.instances, parts.holding(visit, gpu))
+    found = (
+        None
+        if counts.problems
+        else planned(gpu, counts.instances, holders.by_function(visit, gpu.vgpus))
+    )
     refusals = _refusals(visit, gpu, counts, found)
     gone = set(found.removed) if found is not None and counts.is_made else set()
     key = "mig.disable_title" if counts.is_off else "mig.change_title"
@@ -184,7 +188,7 @@ async def _apply(visit: Visit) -> Done | Again:
     counts = counts_in(visit.place, gpu)
     if not counts.is_made or counts.problems:
         return Again({"": [visit.texts("mig.fields_wrong")]})
-    found = planned(gpu, counts.instances, parts.holding(visit, gpu))
+    found = planned(gpu, counts.instances, holders.by_function(visit, gpu.vgpus))
     if reasons := _refusals(visit, gpu, counts, found):
         return Again({"": reasons})
     try:

@@ -65,16 +65,6 @@ def _inside(visit: Visit, gpu: Gpu, number: int) -> list[Inside]:
     ]
 
 
-def holding(visit: Visit, gpu: Gpu) -> dict[str, str]:
-    """Who has the vGPU of a function, by the function's address, as far as the user may see it."""
-    found = {}
-    for vgpu in gpu.vgpus:
-        holder = holders.of_vgpu(visit, vgpu)
-        if holder is not None and not holder.is_stopped:
-            found[vgpu.spec.address] = holder.text
-    return found
-
-
 def counts_now(gpu: Gpu) -> dict[str, int]:
     """The GPU instances that are desired, or that there are where none are."""
     mig = gpu.mig

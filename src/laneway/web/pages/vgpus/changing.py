@@ -20,7 +20,7 @@ from laneway.kube.errors import KubeError
 from laneway.views.gpus import Gpu, node_of
 from laneway.views.vgpu_state import owner_layout
 from laneway.web import holders
-from laneway.web.caches import NODE
+from laneway.web.caches import PARENT as OF_GPU
 from laneway.web.page import Action, Again, Context, Done, Item, Outcome, Page, Report
 from laneway.web.pages.gpus.reading import gpus_of
 from laneway.web.pages.gpus.states import ordered
@@ -63,13 +63,10 @@ def _selected(visit: Visit) -> list[VGPUDevice]:
     place, caches = visit.place, visit.caches
     if parent := place.get(PARENT):
         gpu = caches.gpus.store.get(parent)
-        found = caches.vgpus.store.by(NODE, node_of(gpu)) if gpu is not None else []
-        of_gpu = (
-            one
-            for one in found
-            if gpu_name(one.spec.node_name, one.spec.parent_gpu_device_address) == parent
-        )
+        if gpu is None:
+            return []
         is_disable = place.get("do") == "disable"
+        of_gpu = caches.vgpus.store.by(OF_GPU, f"{node_of(gpu)}/{gpu.spec.address}")
         shown = (
             one for one in of_gpu if bool(one.spec.enabled or one.status.vgpu_status) == is_disable
         )
