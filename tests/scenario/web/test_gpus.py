@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 from urllib.error import HTTPError
@@ -9,6 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from support.processes import SECONDS
 from support.signing_in import Browser
 from support.web_pages import Person
 from support.web_site import DEVICES, READ, SimulatedSite, rule
@@ -103,6 +105,9 @@ async def test_what_holds_a_vgpu_is_named_where_it_stops_a_change_also_when_it_i
     status, refused = await admin.sends(planned(A2, **{"vgpu:A2-16Q": "1"}))
     assert status == 422
     assert "VM default/desk" in refused
+    # So it is where it is the first page of a session.
+    fresh = await enter(site.administrator)
+    assert "VM default/desk" in await fresh.sees(f"/gpus/change?row={A2}&to=Passthrough")
 
     # A user who may not see the VM is told that there is one.
     ann = await enter(site.account("ann", rule(DEVICES, KINDS)))
@@ -112,7 +117,16 @@ async def test_what_holds_a_vgpu_is_named_where_it_stops_a_change_also_when_it_i
     site.api.call(f"{VMS.format('default')}/desk", "PATCH", {"spec": {"running": False}})
     stopped = await admin.waits(f"/gpus/{A2}", lambda text: "VM default/desk (stopped)" in text)
     assert "1 vGPU has a holder. 1 of them is kept for a VM that is stopped." in stopped
-    site.api.call(f"{VMS.format('default')}/desk", "DELETE")
+
+    # An open page shows when the reservation ends, which changes no object of a device.
+    browser = admin.browser
+    cookies = {"Cookie": "; ".join(f"{key}={value}" for key, value in browser.cookies.items())}
+    stream = f"{site.address}/stream?page=/gpus/{A2}"
+    async with browser.http.get(stream, headers=cookies) as response, asyncio.timeout(SECONDS):
+        await response.content.readuntil(b"\n\n")
+        await asyncio.to_thread(site.api.call, f"{VMS.format('default')}/desk", "DELETE")
+        while "no holder" not in (await response.content.readuntil(b"\n\n")).decode():
+            pass
 
 
 async def test_who_may_not_write_sees_the_plan_from_objects_and_stores_nothing(

@@ -18,6 +18,7 @@ from laneway.kube.errors import KubeError
 from laneway.views.gpus import Gpu
 from laneway.views.profiles import counts
 from laneway.views.state import mode, state
+from laneway.web import holders
 from laneway.web.page import Action, Again, Context, Item, Outcome, Page, Report
 from laneway.web.pages.gpus import detail, modes, planning, trials
 from laneway.web.pages.gpus.listing import LIST
@@ -84,6 +85,7 @@ def _vgpus(gpu: Gpu, change: Change) -> vgpu_changes.Desired:
 
 async def _judged(visit: Visit, gpus: Sequence[Gpu], change: Change) -> dict[str, Judged]:
     """What would become of each GPU, by name."""
+    await holders.load(visit, (vgpu for gpu in gpus for vgpu in gpu.vgpus))
     found: dict[str, Judged] = {}
     asked: list[tuple[Gpu, dict[str, Any]]] = []
     for gpu in gpus:

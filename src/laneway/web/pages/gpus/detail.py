@@ -18,7 +18,7 @@ from laneway.views.state import NEXT, layout_state, state
 from laneway.views.vgpus import profile
 from laneway.web import holders
 from laneway.web.access import question
-from laneway.web.caches import Change
+from laneway.web.caches import LEDGER, Change
 from laneway.web.page import Action, Context, Page
 from laneway.web.pages.gpus import drawing, reading
 from laneway.web.pages.gpus.listing import LIST
@@ -30,7 +30,7 @@ from laneway.web.place import link
 from laneway.web.visit import Visit
 
 PATCH_GPU = question("patch", served(SRIOVGPUDevice))
-KINDS_READ = frozenset({"gpus", "vgpus", "pci", "migs", "claims", "layouts", "nodes", "vms"})
+KINDS_READ = frozenset({"gpus", "vgpus", "pci", "migs", "claims", "layouts", "nodes", LEDGER.kind})
 
 
 class Vgpu(NamedTuple):
@@ -85,7 +85,7 @@ def _context(visit: Visit) -> Context:
         "is_shared": is_shared,
         "mig_url": link("mig", gpu.mig.metadata.name) if gpu.mig is not None else "",
         "may_patch": visit.may(PATCH_GPU),
-        "concerns": concerns(gpu),
+        "concerns": concerns(visit, gpu),
     }
 
 
@@ -129,16 +129,14 @@ def _layout(layout: VGPULayout, entry: LayoutGpu, *, is_own: bool) -> Layout:
     )
 
 
-def concerns(gpu: Gpu) -> Callable[[Change], bool]:
+def concerns(visit: Visit, gpu: Gpu) -> Callable[[Change], bool]:
     """Which changes its pages show."""
     functions = {vgpu.metadata.name for vgpu in gpu.vgpus}
-    holding = {
-        (has.namespace, has.virtual_machine)
-        for vgpu in gpu.vgpus
-        if (has := vgpu.status.allocation) is not None
-    }
+    held = [holders.of_vgpu(visit, vgpu) for vgpu in gpu.vgpus]
 
     def shows(change: Change) -> bool:
+        if change.kind == LEDGER.kind:  # Reservations of stopped VMs are only there.
+            return held != [holders.of_vgpu(visit, vgpu) for vgpu in gpu.vgpus]
         found, name = change.after or change.before, change.key.name
         if change.kind in ("gpus", "pci"):
             return name == gpu.name
@@ -155,7 +153,7 @@ def concerns(gpu: Gpu) -> Callable[[Change], bool]:
             own = (one for one in (change.before, change.after) if one is not None)
             named = any(entry.name == gpu.name for one in own for entry in one.status.gpus)
             return named or name == gpu.name
-        return (change.key.namespace, name) in holding
+        return False
 
     return shows
 

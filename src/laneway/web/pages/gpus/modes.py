@@ -114,7 +114,7 @@ def _context(visit: Visit) -> Context:
         "has_layout": reading.own_layout(visit, gpu) is not None,
         "differences": list(changes.differences(gpu, desired)) if desired else [],
         "blocked": _blocked(visit, gpu, desired, asked),
-        "concerns": detail.concerns(gpu),
+        "concerns": detail.concerns(visit, gpu),
     }
 
 
@@ -156,6 +156,7 @@ async def applied(
     visit: Visit, gpu: Gpu, desired: Desired, *, waits: bool = False
 ) -> Sequence[str]:
     """Store a mode; gives why it was not stored."""
+    await holders.load(visit, gpu.vgpus)
     if reasons := against(visit, gpu, desired, waits=waits):
         return reasons
     try:

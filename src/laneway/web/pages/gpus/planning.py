@@ -149,7 +149,7 @@ def _context(visit: Visit) -> Context:
         "picture": _picture(visit, gpu, plan, now, found),
         "summary": counts(plan.counts.vgpus),
         "blocked": _blocked(visit, gpu, plan, found, asked),
-        "concerns": detail.concerns(gpu),
+        "concerns": detail.concerns(visit, gpu),
     }
 
 

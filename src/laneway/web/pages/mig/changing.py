@@ -114,7 +114,7 @@ def _context(visit: Visit) -> Context:
         "lost": [one for one in parts.instances(visit, gpu) if one.id in gone],
         "summary": instances.counted(counts.instances),
         "blocked": _blocked(visit, gpu, counts, refusals),
-        "concerns": of_gpus.concerns(gpu),
+        "concerns": of_gpus.concerns(visit, gpu),
     }
 
 
@@ -188,6 +188,7 @@ async def _apply(visit: Visit) -> Done | Again:
     counts = counts_in(visit.place, gpu)
     if not counts.is_made or counts.problems:
         return Again({"": [visit.texts("mig.fields_wrong")]})
+    await holders.load(visit, gpu.vgpus)
     found = planned(gpu, counts.instances, holders.by_function(visit, gpu.vgpus))
     if reasons := _refusals(visit, gpu, counts, found):
         return Again({"": reasons})

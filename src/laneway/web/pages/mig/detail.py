@@ -63,7 +63,7 @@ def _context(visit: Visit) -> Context:
         "change": change,
         "mode": link("gpus", gpu.name, "mode"),
         "yaml": link("objects", "migconfigurations", gpu.name),
-        "concerns": of_gpus.concerns(gpu),
+        "concerns": of_gpus.concerns(visit, gpu),
     }
 
 

@@ -100,7 +100,7 @@ def _why_not(visit: Visit, row: Row, holder: holders.Holder | None) -> str:
 def _concerns(
     visit: Visit, vgpu: VGPUDevice, gpu: Gpu | None, holder: holders.Holder | None
 ) -> Callable[[Change], bool]:
-    of_gpu = of_gpus.concerns(gpu) if gpu is not None else None
+    of_gpu = of_gpus.concerns(visit, gpu) if gpu is not None else None
     name = vgpu.metadata.name
 
     def shows(change: Change) -> bool:
@@ -122,7 +122,7 @@ PAGES = (
         "/vgpus/{name}",
         "vgpus-one.html",
         _context,
-        kinds=of_gpus.KINDS_READ | {LEDGER.kind},
+        kinds=of_gpus.KINDS_READ,
         needs=(LIST,),
         asks=(PATCH,),
         prepare=_prepare,
