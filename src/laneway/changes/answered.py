@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from laneway.kube.errors import ApiError, KubeError
 
 _DENIED = "denied the request:"
@@ -19,6 +21,12 @@ def words_of(error: Exception) -> str:
     if not isinstance(error, ApiError):
         return str(error)
     return denial(error) or error.message or str(error)
+
+
+def failure(error: Exception) -> tuple[Literal["refused", "unknown"], str]:
+    """Whether a write that failed is known not to be stored, and why it failed."""
+    is_lost = isinstance(error, KubeError) and may_have_happened(error)
+    return ("unknown" if is_lost else "refused"), words_of(error)
 
 
 def may_have_happened(error: KubeError) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from laneway.changes import gpus as mode_changes
 from laneway.changes import vgpus as vgpu_changes
-from laneway.changes.answered import words_of
+from laneway.changes.answered import failure
 from laneway.changes.errors import ChangeError
 from laneway.core.vgpu.spelling import in_full
 from laneway.kube.errors import KubeError
@@ -191,7 +191,7 @@ async def _made(visit: Visit, gpu: Gpu, change: Change, judged: Judged) -> Item:
         else:
             await mode_changes.write(visit.client, gpu, modes.CHOICES[change.to])
     except (KubeError, ChangeError) as error:
-        return Item(gpu.title, url, "refused", words_of(error))
+        return Item(gpu.title, url, *failure(error))
     return Item(gpu.title, url, "done", visit.texts("gpus.bulk_stored"))
 
 

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from laneway.api import VGPUDevice
 from laneway.changes import vgpu_devices as changes
-from laneway.changes.answered import may_have_happened, words_of
+from laneway.changes.answered import failure
 from laneway.changes.vgpu_devices import Desired
 from laneway.core.phrases import short_name
 from laneway.kube.errors import KubeError
@@ -130,11 +130,6 @@ async def _judged(visit: Visit, vgpu: VGPUDevice, desired: Desired) -> tuple[Jud
     except KubeError as error:
         return failure(error)
     return "ready", _effect(visit, vgpu, desired)
-
-
-def failure(error: KubeError) -> tuple[Literal["refused", "unknown"], str]:
-    """What an error means for a write, in the words of the webhook where it is one's."""
-    return ("unknown" if may_have_happened(error) else "refused"), words_of(error)
 
 
 def _effect(visit: Visit, vgpu: VGPUDevice, desired: Desired) -> str:
