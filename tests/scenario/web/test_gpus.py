@@ -13,7 +13,7 @@ import pytest
 from support.processes import SECONDS
 from support.signing_in import Browser
 from support.web_pages import Person
-from support.web_site import DEVICES, READ, SimulatedSite, rule
+from support.web_site import DEVICES, READ, SeparateSite, SimulatedSite, rule
 
 A2, A100 = "sim-a2-1-000008000", [f"sim-a100-1-0000{bus}000" for bus in ("17", "31", "b1")]
 API = f"/apis/{DEVICES}/v1beta1"
@@ -215,3 +215,22 @@ async def test_the_list_says_of_each_node_what_its_gpus_lack(admin_of_troubled: 
     assert "n3 : no agent No agent of Laneway has reported on n3" in text
     failed = await Person(admin_of_troubled).sees("/gpus?state=failed")
     assert "1-1 of 1 (2 without filters)" in failed
+
+
+async def test_a_gpu_whose_agent_does_not_answer_is_left_as_it_is(
+    troubled: SeparateSite, admin_of_troubled: Browser
+) -> None:
+    person, name = Person(admin_of_troubled), "n2-000001000"
+    spec = {"nodeName": "n2", "address": "0000:01:00.0"}
+    body = {"apiVersion": f"{DEVICES}/v1beta1", "kind": "SRIOVGPUDevice", "spec": spec}
+    troubled.make(f"{API}/sriovgpudevices", body, name)
+    try:
+        path = f"/gpus/change?row={name}&to=SameSize"
+        why = "Refused The agent of n2 is not asked: the node is not ready"
+        await person.waits(path, lambda text: why in text)
+        status, report = await person.sends(path)
+        assert (status, why in report) == (200, True)
+        stored = troubled.api.call(f"{API}/sriovgpudevices/{name}")
+        assert not stored["spec"].get("enabled")
+    finally:
+        troubled.api.call(f"{API}/sriovgpudevices/{name}", "DELETE")

@@ -109,6 +109,8 @@ async def _judged(visit: Visit, gpus: Sequence[Gpu], change: Change) -> dict[str
 
 
 def _outcome(visit: Visit, asked: Asked) -> Judged:
+    if asked.trial is None and not asked.is_forbidden:
+        return Judged("refused", [asked.why])
     if asked.trial is None:
         return Judged("unknown", [visit.texts("gpus.computed", why=asked.why)])
     if asked.trial.refusals:
