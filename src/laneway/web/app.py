@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 from aiohttp import web
 
 from laneway.changes.answered import words_of
+from laneway.changes.errors import ChangeError
 from laneway.kube.errors import CredentialsError, KubeError, UnauthorizedError
 from laneway.web.access import Question
 from laneway.web.caches import LEDGER, Change
@@ -167,7 +168,7 @@ class Web:
             return await self._problem(request, 404, "not_found")
         except (UnauthorizedError, CredentialsError):
             raise  # the session is over
-        except KubeError as error:
+        except (KubeError, ChangeError) as error:
             outcome = Again({"": [words_of(error)]})
         if isinstance(outcome, Done):
             response = web.Response(status=303, headers={"Location": outcome.url})

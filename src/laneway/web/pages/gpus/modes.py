@@ -10,11 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from laneway.changes import gpus as changes
-from laneway.changes.answered import words_of
-from laneway.changes.errors import ChangeError
 from laneway.changes.gpus import Desired
 from laneway.core.gpu.modes import Mode
-from laneway.kube.errors import KubeError
 from laneway.views.gpus import Gpu
 from laneway.views.planned import planned
 from laneway.views.state import mode, state
@@ -155,23 +152,19 @@ async def _apply(visit: Visit) -> Done | Again:
 async def applied(
     visit: Visit, gpu: Gpu, desired: Desired, *, waits: bool = False
 ) -> Sequence[str]:
-    """Store a mode; gives why it was not stored."""
+    """Store a mode; gives what is against it. Raises KubeError and ChangeError."""
     await holders.load(visit, gpu.vgpus)
     if reasons := against(visit, gpu, desired, waits=waits):
         return reasons
-    try:
-        # The server's own dry run, so that what it would refuse is refused before an agent is
-        # asked.
-        await changes.write(visit.client, gpu, desired, dry_run=True)
-        asked = await trials.ask(visit, gpu, changes.trial_spec(gpu, desired))
-        visit.data[_TRIAL] = asked
-        if asked.refusals and not (waits and asked.trial is not None and asked.trial.passing):
-            return asked.refusals
-        if asked.trial is None and not asked.is_forbidden and not waits:
-            return [visit.texts("gpus.no_answer", why=asked.why)]
-        await changes.write(visit.client, gpu, desired)
-    except (KubeError, ChangeError) as error:
-        return [words_of(error)]
+    # The server's own dry run, so that what it would refuse is refused before an agent is asked.
+    await changes.write(visit.client, gpu, desired, dry_run=True)
+    asked = await trials.ask(visit, gpu, changes.trial_spec(gpu, desired))
+    visit.data[_TRIAL] = asked
+    if asked.refusals and not (waits and asked.trial is not None and asked.trial.passing):
+        return asked.refusals
+    if asked.trial is None and not asked.is_forbidden and not waits:
+        return [visit.texts("gpus.no_answer", why=asked.why)]
+    await changes.write(visit.client, gpu, desired)
     return ()
 
 

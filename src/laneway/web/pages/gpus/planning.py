@@ -13,14 +13,11 @@ from typing import NamedTuple
 
 from laneway.api import VGPULayout
 from laneway.changes import vgpus as changes
-from laneway.changes.answered import words_of
-from laneway.changes.errors import ChangeError
 from laneway.changes.trial import Trial
 from laneway.changes.vgpus import Desired
 from laneway.core.gpu.modes import Mode, mode_named
 from laneway.core.vgpu.profiles import framebuffer_mib
 from laneway.core.vgpu.spelling import in_full
-from laneway.kube.errors import KubeError
 from laneway.views.gpus import Gpu
 from laneway.views.memory import gib
 from laneway.views.planned import Planned, planned
@@ -237,10 +234,7 @@ async def _apply(visit: Visit) -> Done | Again:
         return Again({"": [visit.texts("gpus.no_answer", why=asked.why)]})
     if asked.refusals and not _may_wait(visit, gpu, plan, asked):
         return Again({"": asked.refusals})
-    try:
-        await changes.write(visit.client, gpu, plan.desired, own)
-    except (KubeError, ChangeError) as error:
-        return Again({"": [words_of(error)]})
+    await changes.write(visit.client, gpu, plan.desired, own)
     stored = counts(plan.counts.vgpus) or visit.texts("gpus.none_of_them")
     return Done(link("gpus", gpu.name), visit.texts("gpus.stored", vgpus=stored))
 

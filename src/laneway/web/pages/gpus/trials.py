@@ -15,7 +15,13 @@ from laneway.changes import trial
 from laneway.changes.answered import denial, words_of
 from laneway.changes.errors import ChangeError
 from laneway.changes.trial import Trial
-from laneway.kube.errors import ForbiddenError, InvalidError, KubeError
+from laneway.kube.errors import (
+    CredentialsError,
+    ForbiddenError,
+    InvalidError,
+    KubeError,
+    UnauthorizedError,
+)
 from laneway.kube.resource import served
 from laneway.views.gpus import Gpu
 from laneway.web.access import question
@@ -57,6 +63,8 @@ async def ask(visit: Visit, gpu: Gpu, spec: Mapping[str, Any], seconds: float = 
         return Asked(None, words_of(error), is_forbidden=True)
     except InvalidError as error:
         return Asked(Trial(refusals=(words_of(error),)))
+    except (UnauthorizedError, CredentialsError):
+        raise  # the session is over
     except KubeError as error:
         return Asked(None, words_of(error))
     except ChangeError as error:

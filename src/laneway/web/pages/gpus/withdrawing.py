@@ -6,18 +6,18 @@ stays, with what the GPU has: as `laneway vgpu set` does after a refusal.
 
 from __future__ import annotations
 
+import contextlib
+
 from laneway.api import LayoutGpu, VGPULayout
 from laneway.changes import vgpus as changes
-from laneway.changes.answered import words_of
-from laneway.changes.errors import ChangeError
 from laneway.changes.vgpus import Desired
 from laneway.core.gpu.modes import mode_named
-from laneway.kube.errors import KubeError, NotFoundError
+from laneway.kube.errors import NotFoundError
 from laneway.views.gpus import Gpu
 from laneway.views.profiles import counts
 from laneway.views.state import layout_state
 from laneway.views.vgpus import profiles
-from laneway.web.page import Action, Again, Context, Done, NotFound, Page
+from laneway.web.page import Action, Context, Done, NotFound, Page
 from laneway.web.pages.gpus import detail, reading, trials
 from laneway.web.pages.gpus.listing import LIST
 from laneway.web.pages.gpus.states import entries, is_refused
@@ -66,18 +66,14 @@ def _context(visit: Visit) -> Context:
     }
 
 
-async def _withdraw(visit: Visit) -> Done | Again:
+async def _withdraw(visit: Visit) -> Done:
     gpu, layout, entry = _own(visit)
     name = layout.metadata.name
-    try:
+    with contextlib.suppress(NotFoundError):
         if _is_kept(layout, entry):
             await changes.write(visit.client, gpu, _present(gpu), layout)
         else:
             await visit.client.delete(trials.LAYOUT, name, uid=layout.metadata.uid)
-    except NotFoundError:
-        pass
-    except (KubeError, ChangeError) as error:
-        return Again({"": [words_of(error)]})
     return Done(link("gpus", gpu.name), visit.texts("gpus.withdrawn", name=name))
 
 

@@ -13,7 +13,7 @@ from laneway.api import MigConfiguration
 from laneway.changes import instances as fields_of
 from laneway.changes import specs
 from laneway.changes.answered import words_of
-from laneway.kube.errors import KubeError
+from laneway.kube.errors import CredentialsError, KubeError, UnauthorizedError
 from laneway.kube.resource import served
 from laneway.views import instances
 from laneway.views.gpus import Gpu
@@ -80,6 +80,8 @@ async def _prepare(visit: Visit) -> None:
         await specs.write(
             visit.client, served(MigConfiguration), gpu.name, _fields(mig, counts), dry_run=True
         )
+    except (UnauthorizedError, CredentialsError):
+        raise  # the session is over
     except KubeError as error:
         visit.data[_REFUSED] = words_of(error)
 
@@ -192,10 +194,7 @@ async def _apply(visit: Visit) -> Done | Again:
     found = planned(gpu, counts.instances, holders.by_function(visit, gpu.vgpus))
     if reasons := _refusals(visit, gpu, counts, found):
         return Again({"": reasons})
-    try:
-        await specs.write(visit.client, served(MigConfiguration), gpu.name, _fields(mig, counts))
-    except KubeError as error:
-        return Again({"": [words_of(error)]})
+    await specs.write(visit.client, served(MigConfiguration), gpu.name, _fields(mig, counts))
     asked = instances.counted(counts.instances)
     key = "mig.stored_off" if counts.is_off else "mig.stored" if asked else "mig.stored_none"
     return Done(link("mig", gpu.name), visit.texts(key, instances=asked, node=gpu.node))

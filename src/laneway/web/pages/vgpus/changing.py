@@ -16,7 +16,7 @@ from laneway.changes import vgpu_devices as changes
 from laneway.changes.answered import failure
 from laneway.changes.vgpu_devices import Desired
 from laneway.core.phrases import short_name
-from laneway.kube.errors import KubeError
+from laneway.kube.errors import CredentialsError, KubeError, UnauthorizedError
 from laneway.views.gpus import Gpu, node_of
 from laneway.views.vgpu_state import owner_layout
 from laneway.web import holders
@@ -127,6 +127,8 @@ async def _judged(visit: Visit, vgpu: VGPUDevice, desired: Desired) -> tuple[Jud
         return "unchanged", ""
     try:
         await changes.write(visit.client, vgpu.metadata.name, desired, dry_run=True)
+    except (UnauthorizedError, CredentialsError):
+        raise  # the session is over
     except KubeError as error:
         return failure(error)
     return "ready", _effect(visit, vgpu, desired)
