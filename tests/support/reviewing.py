@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import copy
 import http.client
 import json
 import ssl
@@ -202,7 +203,7 @@ def review(
         "name": meta.get("name", ""),
         "namespace": meta.get("namespace", ""),
         "operation": operation,
-        "userInfo": USER,
+        "userInfo": copy.deepcopy(USER),
         "object": new,
         "oldObject": old,
         "dryRun": False,
