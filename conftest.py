@@ -13,7 +13,7 @@ TENTHS = int(os.environ.get("LANEWAY_TENTHS", "1"))
 # ones are for whoever runs `make test-laws`, and never for CI, where a change is judged by itself.
 settings.register_profile(
     "laneway",
-    max_examples=10 * TENTHS,
+    max_examples=5 * TENTHS,
     derandomize=TENTHS == 1 or os.environ.get("CI") == "true",
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

@@ -215,6 +215,7 @@ async def test_a_status_that_was_falsified_is_put_right(cluster, simulated):
     assert device.status.iommu_group == "11"
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_a_real_server_is_adopted_as_it_runs(cluster, simulated, a2_dump_path: Path):
     await cluster.start_agent("real", simulated(str(a2_dump_path), "real"))

@@ -250,6 +250,7 @@ async def test_invalid_input_is_explained(kubectl: Kubectl, cards: None) -> None
     assert "slot is immutable" in (await kubectl(moved, rc=1)).err
 
 
+@pytest.mark.slow
 async def test_patch_label_annotate_replace_and_edit(kubectl: Kubectl, cards: None) -> None:
     await kubectl("""patch card a --type merge -p '{"spec":{"enabled":true}}'""")
     change = '[{"op":"replace","path":"/spec/profile","value":"large"}]'

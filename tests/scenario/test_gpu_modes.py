@@ -78,6 +78,7 @@ async def test_each_mode_into_each_other(cluster, bare, model, path):
         assert await found(host, other) is Mode.PASSTHROUGH
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_what_a_transition_does_is_reported_in_one_event(cluster, bare):
     agent = await cluster.start_agent("node1", bare("a2"))
@@ -98,6 +99,7 @@ async def test_what_a_transition_does_is_reported_in_one_event(cluster, bare):
 # ------------------------------------------------------------------------------ what is published
 
 
+@pytest.mark.slow
 async def test_the_object_tells_what_the_gpu_carries_and_what_still_fits(cluster, simulated):
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
@@ -120,6 +122,7 @@ async def test_the_object_tells_what_the_gpu_carries_and_what_still_fits(cluster
     assert gpu.status.fits["NVIDIA A2-4Q"] == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on", first(True, False))
 async def test_mig_mode_that_is_there_is_adopted_and_never_switched_unasked(cluster, bare, on):
     host = bare("a100", A100)
@@ -185,6 +188,7 @@ async def test_a_division_that_is_requested_later_takes_the_shared_gpu_along(clu
     assert [one.profile for one in modes.instances] == ["2g.10gb"]
 
 
+@pytest.mark.slow
 async def test_gpu_instances_without_vgpus_are_requested(cluster, bare):
     await cluster.start_agent("node1", bare("a100"))
 
@@ -240,6 +244,7 @@ async def test_after_a_boot_mixed_sizes_come_back_with_the_vgpus(cluster, bare, 
     assert await found(rebooted, A2) is Mode.MIXED_SIZE
 
 
+@pytest.mark.slow
 async def test_after_a_boot_mig_mode_is_still_there_and_functions_come_back(cluster, bare):
     agent = await cluster.start_agent("node1", bare("a100"))
     await desired(cluster, named(A100), "MIGBacked")

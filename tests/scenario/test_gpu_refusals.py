@@ -50,6 +50,7 @@ async def test_while_a_vgpu_is_enabled_the_mode_stays_and_then_follows(cluster, 
     await in_mode(cluster, named(A2), "MixedSize")
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_desired_states_that_exclude_each_other_change_nothing(cluster, simulated):
     host = simulated("a2", "node1")
@@ -72,6 +73,7 @@ async def test_a_card_without_mig_says_so(cluster, bare, mode):
     assert await found(host, A2) is Mode.PASSTHROUGH
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 async def test_the_user_of_the_card_is_named_and_the_mode_follows_it(cluster, bare):
     host = bare("a100")
@@ -86,6 +88,7 @@ async def test_the_user_of_the_card_is_named_and_the_mode_follows_it(cluster, ba
     await in_mode(cluster, named(A100), "MIG")
 
 
+@pytest.mark.slow
 async def test_a_command_that_fails_on_the_way_is_quoted_and_all_is_taken_back(cluster, bare):
     host = bare("a2")
     await cluster.start_agent("node1", host)

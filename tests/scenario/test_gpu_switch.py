@@ -212,6 +212,7 @@ async def test_who_holds_a_function_is_named_and_the_desired_state_goes_on_witho
     assert sorted(reason for reason, _ in await events(cluster, GPU)) == ["DeviceInUse", "Disabled"]
 
 
+@pytest.mark.slow
 async def test_a_program_that_fails_is_quoted(cluster, bare):
     host = bare()
     agent = await cluster.start_agent("node1", host)
@@ -229,6 +230,7 @@ async def test_a_program_that_fails_is_quoted(cluster, bare):
     assert [reason for reason, _ in await events(cluster, GPU)] == ["WriteFailed"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 async def test_a_program_that_fails_for_a_while_is_tried_again(cluster, bare):
     host = bare()
@@ -344,6 +346,7 @@ async def test_a_restored_object_that_says_disabled_takes_nothing_away(cluster, 
     assert number_of_vfs(host) == 16
 
 
+@pytest.mark.slow
 async def test_after_a_reboot_gpu_and_vgpus_come_back(cluster, bare):
     agent = await cluster.start_agent("node1", bare())
     await switched(cluster, on=True)

@@ -184,6 +184,7 @@ async def test_every_agent_answers_for_its_own_gpus(cluster: Any, simulated: Any
 NODES = {"node1": "a2", "node2": "a2", "node3": "l40s"}
 
 
+@pytest.mark.slow
 async def test_a_gpu_that_is_refused_holds_up_no_other(cluster: Any, simulated: Any) -> None:
     hosts = {name: simulated("a2", name) for name in ("node1", "node2")}
     for name, host in hosts.items():

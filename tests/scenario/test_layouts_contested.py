@@ -165,6 +165,7 @@ async def test_deleting_a_layout_changes_nothing(cluster: Any, simulated: Any) -
     await cluster.answer(VGPUS[0], "NotConfigured")
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_a_desired_state_that_is_changed_behind_a_layout_is_put_back(
     cluster: Any, simulated: Any

@@ -104,6 +104,7 @@ async def test_an_instance_with_a_vgpu_stays_until_that_is_gone(cluster, divided
     assert await gpu.counts() == {"7g.40gb": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 async def test_nothing_is_destroyed_while_a_process_computes(cluster, divided):
     gpu = divided(functions=False)

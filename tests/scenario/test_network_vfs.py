@@ -120,6 +120,7 @@ async def test_functions_of_another_are_left_alone_until_taken_over(cluster, hos
     assert card(host).num_vfs == 0
 
 
+@pytest.mark.slow
 async def test_after_a_reboot_they_come_back(cluster, host, simulated):
     agent = await cluster.start_agent("node1", host)
     await have(cluster, 6)
@@ -133,6 +134,7 @@ async def test_after_a_reboot_they_come_back(cluster, host, simulated):
     assert len(nic.status.vf_addresses) == 6
 
 
+@pytest.mark.slow
 async def test_an_uplink_keeps_its_functions_over_a_boot_and_gets_no_other_number(
     cluster, host, simulated
 ):

@@ -79,6 +79,7 @@ async def events(cluster: Any, agent: Any, of: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_a_card_that_is_inserted_before_takes_nothing_with_it(cluster: Any) -> None:
     agent = await cluster.start_agent("node1", booted({A2: Seat(A2)}))

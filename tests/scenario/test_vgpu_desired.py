@@ -131,6 +131,7 @@ async def test_a_vgpu_made_behind_our_back_is_reported_and_left_alone(cluster, a
     assert cluster.carried(a2) == {}
 
 
+@pytest.mark.slow
 async def test_a_restarted_agent_adopts_what_runs_and_finishes_what_was_desired(cluster, simulated):
     host = simulated("a2", "node1")
     agent = await cluster.start_agent("node1", host)
@@ -147,6 +148,7 @@ async def test_a_restarted_agent_adopts_what_runs_and_finishes_what_was_desired(
     assert cluster.carried(host) == {"0000:08:00.4": Q4, "0000:08:00.5": Q4}
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_after_a_reboot_every_vgpu_comes_back_with_its_uuid(cluster, simulated):
     agent = await cluster.start_agent("node1", simulated("a2", "node1"))

@@ -45,6 +45,7 @@ async def test_another_vgpu_in_the_place_of_ours_is_not_replaced(cluster, simula
     assert cluster.carried(host) == {}
 
 
+@pytest.mark.slow
 async def test_naming_a_profile_of_a_disabled_vgpu_removes_nothing(cluster, simulated):
     host = simulated("a2", "node1")
     await cluster.start_agent("node1", host)
@@ -136,6 +137,7 @@ async def test_a_desired_state_that_changes_while_the_agent_is_dead_is_not_lost(
     assert cluster.carried(host) == {}
 
 
+@pytest.mark.slow
 async def test_a_foreign_vgpu_in_the_way_of_an_unanswered_desired_state_is_not_taken_away(
     cluster, gate
 ):
@@ -276,6 +278,7 @@ async def test_on_a_vendor_card_a_size_that_others_rule_out_is_known(cluster, si
     await cluster.answer(two, "ProfileNotOffered")
 
 
+@pytest.mark.slow
 async def test_after_a_reboot_what_ran_comes_before_what_never_fitted(cluster, simulated):
     agent = await cluster.start_agent("node1", simulated("a2", "node1"))
     await cluster.ask(SIBLING, Q4)

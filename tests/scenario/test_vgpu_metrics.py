@@ -80,6 +80,7 @@ async def test_gpu_instances_by_profile(cluster, simulated):
     assert value(cluster, "laneway_gpu_modes", mode="MIG") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", first("l40s", "a2"))
 async def test_a_vgpu_costs_no_scan_of_the_whole_host(cluster, simulated, spec):
     agent = await cluster.start_agent("node1", simulated(spec, "node1"))

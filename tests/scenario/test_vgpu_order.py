@@ -86,6 +86,7 @@ async def test_sizes_desired_together_are_made_so_that_all_fit(cluster, simulate
         assert (vgpu.status.uuid, vgpu.status.placement) == there[vgpu.spec.address]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", first("a2", *sorted(MIXED)))
 async def test_after_a_reboot_everything_is_back_where_it_was(cluster, simulated, model):
     host = simulated(model, "node1")

@@ -45,6 +45,7 @@ async def test_what_runs_keeps_its_uuid_and_stays_ours(
     assert cluster.carried(host) == {}
 
 
+@pytest.mark.slow
 async def test_what_an_interrupted_attempt_of_it_made_counts_as_ours(
     cluster: Any, gate: Any, older: pytest.MonkeyPatch
 ) -> None:

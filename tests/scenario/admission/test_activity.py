@@ -61,6 +61,7 @@ async def test_every_write_to_hardware_is_told_with_its_user_and_steps(
     await cluster.quiet(agent)
 
 
+@pytest.mark.slow
 async def test_a_step_that_fails_is_told_with_what_was_undone(
     cluster: Any, gate: Any, alice: Kubectl
 ) -> None:
@@ -77,6 +78,7 @@ async def test_a_step_that_fails_is_told_with_what_was_undone(
     assert f"Failed: {failed[0].words}: {failed[0].error}." in row.text
 
 
+@pytest.mark.slow
 async def test_what_a_layout_has_done_is_requested_by_its_user(
     cluster: Any, simulated: Any, alice: Kubectl
 ) -> None:

@@ -17,6 +17,7 @@ NIC = "node1-000004001"
 I350 = "intel.com/I350_GIGABIT_NETWORK_CONNECTION"
 
 
+@pytest.mark.slow
 async def test_a_claim_goes_with_its_owner_but_not_from_under_a_vm(
     world: World,
     admin: Kubectl,

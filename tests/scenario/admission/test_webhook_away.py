@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
+import pytest
 
 from laneway.api import PCIDevice, PCIDeviceClaim, VGPUDevice
 from laneway.controllers.timing import Timing
@@ -50,6 +51,7 @@ async def away(client: Client) -> AsyncIterator[None]:
         await point("")
 
 
+@pytest.mark.slow
 async def test_what_requests_no_device_goes_on_and_everything_else_waits(
     world: World, cluster: Any, admin: Kubectl, make_vm: Any, make_claim: Any
 ) -> None:

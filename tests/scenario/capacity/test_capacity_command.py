@@ -135,6 +135,7 @@ async def test_a_vm_that_finds_room_can_start_on_whatever_node(
     assert (await laneway("explain", "vm/rests")).out.strip().endswith("Yes.")
 
 
+@pytest.mark.slow
 async def test_a_pool_is_asked_about_as_a_whole(objects: Any, laneway: Laneway) -> None:
     await objects.node("n1")
     await objects.vgpus("n1", 3)
@@ -152,6 +153,7 @@ async def test_a_pool_is_asked_about_as_a_whole(objects: Any, laneway: Laneway) 
     assert reported["refusals"][0]["reason"] == "InsufficientDevices"
 
 
+@pytest.mark.slow
 async def test_how_to_configure_a_profile_that_no_gpu_has_yet(bare: Any, laneway: Laneway) -> None:
     for name, status in (
         ("n1", {"fits": {"NVIDIA A2-8Q": 2}, "configured": {"NVIDIA A2-2Q": 1}}),

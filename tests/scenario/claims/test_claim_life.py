@@ -79,6 +79,7 @@ async def test_a_claim_of_a_device_that_was_pulled_out_stays_and_can_go(
     assert agent.hardware.state.originals == {}
 
 
+@pytest.mark.slow
 async def test_a_group_member_of_a_device_that_was_pulled_out_goes_back(
     cluster: Any, claims: Any, simulated: Any, driver: Any
 ) -> None:
@@ -94,6 +95,7 @@ async def test_a_group_member_of_a_device_that_was_pulled_out_goes_back(
     assert driver(host, AUDIO) == before
 
 
+@pytest.mark.slow
 async def test_a_group_member_with_a_claim_of_its_own_stays_when_the_other_was_pulled_out(
     cluster: Any, claims: Any, simulated: Any, driver: Any
 ) -> None:
@@ -117,6 +119,7 @@ async def test_a_group_member_with_a_claim_of_its_own_stays_when_the_other_was_p
     assert driver(host, AUDIO) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claimed", first(True, False), ids=["claimed", "by hand"])
 async def test_whose_group_has_the_number_after_a_boot_keeps_his_device(
     cluster: Any, claims: Any, simulated: Any, driver: Any, claimed: bool
@@ -148,6 +151,7 @@ async def test_whose_group_has_the_number_after_a_boot_keeps_his_device(
     assert driver(rebooted, OTHER) == "vfio-pci"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("owned", first(False, True))
 async def test_a_device_that_comes_back_is_taken_again(
     cluster: Any, claims: Any, simulated: Any, driver: Any, owned: bool
@@ -275,6 +279,7 @@ def lossy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> li
     return seen
 
 
+@pytest.mark.slow
 async def test_lost_requests_change_nothing_about_the_end(
     cluster: Any, claims: Any, simulated: Any, driver: Any, lossy: list[str]
 ) -> None:

@@ -107,6 +107,7 @@ async def test_a_name_that_is_no_resource_is_reported(
     assert not claim.status.passthrough_enabled
 
 
+@pytest.mark.slow
 async def test_another_device_at_the_address_is_never_taken(
     cluster: Any, claims: Any, simulated: Any, driver: Any
 ) -> None:
@@ -141,6 +142,7 @@ async def test_what_is_refused_goes_on_when_the_reason_is_gone(
     await claims.bound(GPU)
 
 
+@pytest.mark.slow
 async def test_a_claim_of_an_uplink_is_not_carried_out_by_a_boot_that_has_no_bond_yet(
     cluster: Any, claims: Any, simulated: Any, driver: Any
 ) -> None:
@@ -244,6 +246,7 @@ class Unreadable:
         return self._host.read(path)  # type: ignore[no-any-return] - whatever a host reads
 
 
+@pytest.mark.slow
 async def test_what_cannot_be_read_is_left_alone_and_says_so_until_it_can(
     cluster: Any, claims: Any, simulated: Any, driver: Any, impatient: None
 ) -> None:

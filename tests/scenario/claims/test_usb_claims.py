@@ -101,6 +101,7 @@ async def test_a_device_that_is_pulled_out_is_waited_for_and_known_again(
     assert "node1-0781-5583-001009" not in await cluster.names(USBDevice)
 
 
+@pytest.mark.slow
 async def test_a_claim_whose_device_is_away_can_go(cluster: Any, simulated: Any) -> None:
     host = simulated("plain", "node1")
     agent = await cluster.start_agent("node1", host)
@@ -163,6 +164,7 @@ async def test_a_claim_of_another_node_is_left_alone(cluster: Any, simulated: An
     assert again.metadata.resource_version == made.metadata.resource_version
 
 
+@pytest.mark.slow
 async def test_a_controller_is_not_given_away_under_a_claimed_device(
     cluster: Any, claims: Any, simulated: Any
 ) -> None:

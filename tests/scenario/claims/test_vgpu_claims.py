@@ -46,6 +46,7 @@ async def test_a_configured_vgpu_is_claimed_as_clients_expect(cluster: Any, simu
     assert claim.status.kernel_driver_to_unbind == "nvidia"
 
 
+@pytest.mark.slow
 async def test_the_claim_goes_with_the_desired_state_and_changes_with_the_profile(
     cluster: Any, simulated: Any
 ) -> None:

@@ -117,6 +117,7 @@ async def test_the_kubeconfig_of_a_cluster_leads_to_its_nodes(world: Any) -> Non
     assert base64.b64decode(secret.data["value"]) == written
 
 
+@pytest.mark.slow
 async def test_a_machine_goes_after_its_infrastructure_and_its_node_with_it(world: Any) -> None:
     await world.a_cluster()
     await world.make(TEMPLATES, template("t4", T4))
@@ -153,6 +154,7 @@ async def test_a_deleted_cluster_takes_everything_with_it(world: Any) -> None:
     await world.infra_clusters.until(lambda all_: not all_)
 
 
+@pytest.mark.slow
 async def test_a_template_that_is_not_there_is_reported_and_waited_for(world: Any) -> None:
     await world.a_cluster()
     await world.make(DEPLOYMENTS, deployment("gpu", "t4"))

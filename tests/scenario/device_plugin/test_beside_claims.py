@@ -125,6 +125,7 @@ def counting(node: Any) -> list[int]:
     return counts
 
 
+@pytest.mark.slow
 async def test_what_a_claim_has_no_pod_gets_from_an_agent_that_restarts(
     cluster, node, agent
 ) -> None:
@@ -140,6 +141,7 @@ async def test_what_a_claim_has_no_pod_gets_from_an_agent_that_restarts(
     await node.allocatable(RESOURCE, 1)
 
 
+@pytest.mark.slow
 async def test_what_a_claim_has_no_pod_gets_after_the_slices_were_switched_off(
     cluster, node, agent
 ) -> None:

@@ -100,6 +100,7 @@ async def test_nothing_waits_for_a_device_with_another_holder(
     await cluster.until(PCIDeviceClaim, NAMES[NIC], lambda one: one is None)
 
 
+@pytest.mark.slow
 async def test_a_claim_that_waits_for_a_pod_says_that_it_goes(
     cluster: Any, node: Any, host: Any, kubevirt: Any
 ) -> None:

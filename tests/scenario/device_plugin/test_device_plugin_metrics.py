@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 Q4 = "NVIDIA A2-4Q"
 RESOURCE = "nvidia.com/NVIDIA_A2-4Q"
 VGPU = "node1-000008004"
@@ -33,6 +35,7 @@ async def test_devices_are_counted_by_resource(cluster: Any, node: Any, simulate
         assert counted(cluster, "laneway_device_plugin_devices", state=state) == 0
 
 
+@pytest.mark.slow
 async def test_every_registration_is_counted(cluster: Any, node: Any, simulated: Any) -> None:
     await node.agent(simulated("a2", "node1"))
     await cluster.ask(VGPU, Q4)

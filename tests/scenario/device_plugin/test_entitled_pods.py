@@ -126,6 +126,7 @@ async def test_a_device_of_all_is_allocated_alongside_one_of_kims(kims: Kubelet)
     assert await kims.admit(await kims.bound("kims", "kim")) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [("kim", "bob"), ("bob", "kim")])
 async def test_of_two_pods_at_once_the_one_that_may_have_it_gets_it_in_the_end(
     kims: Kubelet, order: tuple[str, str]

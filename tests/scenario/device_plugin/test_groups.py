@@ -58,6 +58,7 @@ async def test_a_pod_gets_all_of_a_group_that_it_requests(
         await node.said(NAMES[address], "Ready", "Available", PCIDeviceClaim)
 
 
+@pytest.mark.slow
 async def test_the_rest_of_a_group_is_not_allocated_to_others(
     cluster: Any, node: Any, host: Any
 ) -> None:
@@ -75,6 +76,7 @@ async def test_the_rest_of_a_group_is_not_allocated_to_others(
     await node.pod("third", **{audio: 1})
 
 
+@pytest.mark.slow
 async def test_what_a_pod_has_of_a_group_outlasts_the_claim_of_a_device_that_was_pulled_out(
     cluster: Any, node: Any, host: Any
 ) -> None:

@@ -90,6 +90,7 @@ async def test_what_a_pod_has_is_not_taken_away(cluster, node, simulated, framew
     assert gone.status.resource_name == ""
 
 
+@pytest.mark.slow
 async def test_another_profile_waits_for_the_pod(cluster, node, simulated, framework) -> None:
     host = simulated(framework, "node1")
     await node.agent(host)
@@ -105,6 +106,7 @@ async def test_another_profile_waits_for_the_pod(cluster, node, simulated, frame
     await node.allocatable("nvidia.com/NVIDIA_A2-8Q", 1)
 
 
+@pytest.mark.slow
 async def test_a_kubelet_that_does_not_tell_keeps_vgpus_where_they_are(
     cluster, node, simulated, framework
 ) -> None:
@@ -252,6 +254,7 @@ async def test_the_first_answer_is_doubted_while_a_running_pod_lacks_its_devices
     assert cluster.carried(host) == {FIRST: Q4}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sidecar", first(False, True))
 async def test_a_pod_that_came_again_under_its_name_keeps_what_it_got(
     cluster, node, simulated, framework, sidecar
@@ -285,6 +288,7 @@ async def test_a_pod_that_came_again_under_its_name_keeps_what_it_got(
     assert cluster.carried(host) == {FIRST: Q4}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 async def test_a_pod_keeps_nothing_that_it_never_requested(
     cluster, node, simulated, framework, monkeypatch
@@ -322,6 +326,7 @@ async def test_without_a_kubelet_the_object_says_so(cluster, simulated, framewor
     await cluster.answer(NAMES[FIRST], "NotConfigured")
 
 
+@pytest.mark.slow
 async def test_the_function_of_a_vgpu_bears_its_name(cluster, node, simulated) -> None:
     await node.agent(simulated("a2-vfio", "node1"))
     before = await cluster.get(PCIDevice, NAMES[FIRST])

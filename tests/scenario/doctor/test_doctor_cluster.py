@@ -172,6 +172,7 @@ async def test_the_webhook_is_examined_with_its_certificate(cluster: Any, parts:
     assert "Webhooks" not in found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bundle", first("other", ""))
 async def test_a_ca_that_does_not_fit_is_a_problem(
     cluster: Any, parts: Installed, laneway: Laneway, bundle: str
@@ -234,6 +235,7 @@ async def test_definitions_that_are_older_or_newer_are_reported_by_field(cluster
     assert f"{name} has .status.gpuAddresses, which this Laneway does not know" in found
 
 
+@pytest.mark.slow
 async def test_kubevirt_without_its_gate_and_with_entries_of_its_own(world: World) -> None:
     await world.add("node1", "a2")
     await world.claim("node1-000004001")

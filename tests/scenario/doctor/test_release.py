@@ -245,6 +245,7 @@ class Refusing(Client):
         return await super().call(method, path, *args, **kwargs)
 
 
+@pytest.mark.slow
 async def test_what_is_refused_is_reported_and_the_rest_goes_on(
     world: World, kubeconfig: str
 ) -> None:

@@ -31,6 +31,7 @@ async def test_an_outage_is_waited_out_with_few_requests(site: Any, role: str) -
     await site.reached()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", first("agent", "manager"))
 async def test_a_server_that_says_when_to_come_back_is_not_asked_before(
     site: Any, role: str

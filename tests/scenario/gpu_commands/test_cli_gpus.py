@@ -58,6 +58,7 @@ async def test_the_tree_tells_what_a_gpu_carries_and_has_room_for(
     assert verbose == [*done.lines, f"    0000:08:00.4 A2-4Q: vgpudevice/{VGPU}"]
 
 
+@pytest.mark.slow
 async def test_a_desired_state_that_is_not_met_is_reported_with_its_reason(
     cluster: Any, a2: Any, laneway: Laneway
 ) -> None:
@@ -258,6 +259,7 @@ async def test_an_interrupted_wait_says_what_goes_on_and_how_to_cancel_it(
     assert last.endswith(f"""{GPU} --type merge -p '{{"spec": {{"enabled": true}}}}'""")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theirs", first(False, True))
 async def test_what_is_refused_after_it_was_stored_is_set_back_if_unchanged(
     cluster: Any, a2: Any, kubeconfig: str, theirs: bool

@@ -115,6 +115,7 @@ async def test_a_dry_run_whose_layout_another_client_deletes_ends_without_a_warn
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", first(signal.SIGINT, signal.SIGTERM))
 async def test_nothing_is_left_of_a_dry_run_that_was_interrupted(
     cluster: Any, a2: Any, kubeconfig: str, number: signal.Signals

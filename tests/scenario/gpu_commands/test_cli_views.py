@@ -202,6 +202,7 @@ def completed(kubeconfig: str) -> Completed:
     return ask
 
 
+@pytest.mark.slow
 async def test_live_names_are_completed(cluster: Any, a2: Any, completed: Completed) -> None:
     await carries(cluster)
     assert await completed("gpus", "no") == ["node1/08:00.0"]

@@ -230,6 +230,7 @@ async def test_a_vm_that_runs_without_devices_has_no_record(world: Any, desk: Ma
     await desk.until(None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("mixed", first(False, True))
 async def test_devices_that_are_released_one_by_one_all_stay_reserved(

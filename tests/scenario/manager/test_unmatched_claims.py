@@ -50,6 +50,7 @@ def _bound(claim: Any) -> bool:
     return found is not None and found.status == "True"
 
 
+@pytest.mark.slow
 async def test_what_the_manager_said_gives_way_to_an_agent_that_comes_later(
     world: Any, simulated: Any
 ) -> None:

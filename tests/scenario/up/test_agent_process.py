@@ -50,6 +50,7 @@ def test_agent_publishes_this_machine(
     assert agent.end() == 0
 
 
+@pytest.mark.slow
 def test_an_agent_of_a_simulated_host_tries_laneway_on_a_cluster(
     running: Laneway, api: Api, data_dir: Path, start: Start, tmp_path: Path
 ) -> None:

@@ -83,6 +83,7 @@ async def test_two_race_for_the_last_vgpu_and_the_other_gets_the_holders_name(wo
     assert ledger.shortages == ()
 
 
+@pytest.mark.slow
 async def test_a_device_of_a_stopped_vm_is_kept_for_it(world: World) -> None:
     await vgpus(world, 2)
     await world.make_vm("one", gpus=[VGPU])

@@ -116,6 +116,7 @@ async def test_vm_with_two_vgpus_and_a_function_runs_where_they_are(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.realapi
 async def test_the_name_of_a_guest_changes_no_owner(world: World) -> None:
     node = await world.add("node1", "a2-vfio")

@@ -137,6 +137,7 @@ async def test_what_runs_goes_on_while_the_kubelet_is_away(world: World, node: S
     assert await world.opened("one") == opened
 
 
+@pytest.mark.slow
 async def test_guest_that_shuts_down_is_started_again_only_where_that_is_desired(
     world: World, node: SimNode
 ) -> None:
@@ -221,6 +222,7 @@ async def test_devices_that_were_given_to_a_pod_which_never_started_are_free_aga
     assert not await world.owners(node)
 
 
+@pytest.mark.slow
 async def test_node_whose_kubelet_is_silent_gets_no_pods(world: World, node: SimNode) -> None:
     await world.stop_kubelet(node)
     await mark_silent(world.client, running=())

@@ -138,6 +138,7 @@ async def test_agent_is_killed_while_vms_run(world: World, node: SimNode) -> Non
     await has(world, PCIDeviceClaim, CLAIM, "vm1")
 
 
+@pytest.mark.slow
 async def test_node_is_booted(world: World, node: SimNode) -> None:
     await world.make_vm("vm1", host_devices=[NIC], gpus=[VGPU, VGPU])
     before = await world.running("vm1")
@@ -239,6 +240,7 @@ async def test_gpu_goes_to_a_vm_with_its_audio_function(world: World) -> None:
     assert node.host.readlink("/sys/bus/pci/devices/0000:08:00.1/driver").endswith("/snd_hda_intel")
 
 
+@pytest.mark.slow
 async def test_function_is_pulled_out_and_comes_back(world: World, node: SimNode) -> None:
     blocks = node.host.unplug(FUNCTION)
     await world.allocatable("node1", NIC, 0)

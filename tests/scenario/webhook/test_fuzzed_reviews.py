@@ -125,6 +125,7 @@ def test_odd_bodies_are_distinguished_from_reviews(
     assert well_formed(answer, "")["status"]["reason"] == "BadRequest"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("operation", first("CREATE", "UPDATE", "DELETE"))
 def test_every_field_may_be_null(webhook: WebhookInThread, path: str, operation: str) -> None:

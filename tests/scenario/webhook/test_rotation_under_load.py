@@ -339,6 +339,7 @@ async def test_only_plugins_that_know_the_cluster_are_asked(stage: Stage) -> Non
     assert first.webhook.ready.is_set()
 
 
+@pytest.mark.slow
 async def test_one_that_is_to_stop_asks_its_clients_to_connect_again(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

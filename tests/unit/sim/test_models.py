@@ -143,6 +143,7 @@ def test_the_a2_is_where_the_real_one_is() -> None:
     assert sorted(host.names("/sys/class/mdev_bus"))[::15] == ["0000:08:00.4", "0000:08:02.3"]
 
 
+@pytest.mark.slow
 def test_an_hgx_has_nvswitches_and_a_network_card_for_every_gpu() -> None:
     host = build(parse_spec("hgx-h100"), "node")
     assert len(with_id(host, "10de", "22a3")) == 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -17,10 +18,11 @@ def printed(*arguments: str) -> Result:
     return CliRunner().invoke(manifests, list(arguments))
 
 
+@cache
 def objects(*arguments: str) -> list[Any]:
     result = printed(*arguments)
     assert result.exit_code == 0, result.output
-    return list(yaml.safe_load_all(result.output))
+    return list(yaml.load_all(result.output, Loader=yaml.CSafeLoader))
 
 
 def test_definitions_come_first() -> None:

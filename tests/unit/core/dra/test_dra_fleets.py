@@ -65,6 +65,7 @@ def test_what_any_server_publishes_is_valid(fleet: Fleet, full: bool, data: st.D
         assert problems(spec) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held", [0, 1])
 def test_hundreds_of_functions_are_published(held: int) -> None:
     steps = [(what, card, 128) for card in (2, 3) for what in ("vfs", "pass all")]

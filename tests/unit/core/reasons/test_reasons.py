@@ -91,6 +91,7 @@ def _modules() -> Iterator[Path]:
         yield from sorted((SOURCE / layer).rglob("*.py"))
 
 
+@cache
 def used() -> set[str]:
     """All reasons that the program writes, but for those of vSphere."""
     refusals = {reason_of(kind) for kind in Refusal.__subclasses__()}

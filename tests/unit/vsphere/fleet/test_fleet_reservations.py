@@ -32,6 +32,7 @@ async def until_given_back(site: Any, found: Any) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.slow
 async def test_of_two_that_race_for_the_last_vgpu_exactly_one_gets_it(
     site: Any, vcenter: Any
 ) -> None:

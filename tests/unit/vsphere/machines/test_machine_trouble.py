@@ -170,6 +170,7 @@ async def test_a_short_outage_of_storage_costs_a_machine_neither_its_host_nor_it
     assert kept["metadata"]["generation"] == 1
 
 
+@pytest.mark.slow
 async def test_after_a_longer_outage_of_storage_the_only_host_is_soon_tried_again(
     works: Any, start_vcenter: Callable[..., MemoryVCenter]
 ) -> None:

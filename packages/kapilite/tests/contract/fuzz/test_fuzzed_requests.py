@@ -180,6 +180,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
 def test_definitions_whose_objects_would_take_minutes(server: Any, name: str) -> None:
     schema, spec = BOMBS[name]
@@ -217,6 +218,7 @@ def test_columns_that_would_take_minutes_are_empty(server: Any, path: str) -> No
         server.call("DELETE", f"{CRDS}/bombs.example.com")
 
 
+@pytest.mark.slow
 def test_a_long_list_is_merged_strategically_in_no_time(server: Any, operations: list[Any]) -> None:
     path = f"/api/v1/namespaces/{NAMESPACE}/pods"
     env = [{"name": f"E{n}", "value": "x"} for n in range(7000)]
