@@ -13,7 +13,7 @@ import mimetypes
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
 
 from aiohttp import web
 
@@ -144,7 +144,7 @@ class Web:
         visit = await self._visit(request, page, place)
         response = await self._answer(request, page, visit)
         if "HX-Request" in request.headers:
-            response.headers["HX-Push-Url"] = place.url  # without the fields that are empty
+            response.headers["HX-Push-Url"] = _pushed(request, place)
         if NOTE in request.cookies:
             response.del_cookie(NOTE, httponly=True, secure=True, samesite="Strict")
         return response
@@ -327,6 +327,15 @@ async def static_file(request: web.Request) -> web.Response:
     response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
     response.headers["Vary"] = "Accept-Encoding"
     return response
+
+
+def _pushed(request: web.Request, place: Place) -> str:
+    """What a browser puts into its history: the address without the fields that are empty.
+
+    A form that is sent again because its GPU has changed leads to where the browser is already.
+    """
+    now = urlsplit(request.headers.get("HX-Current-URL", ""))
+    return "false" if place.url == now._replace(scheme="", netloc="", fragment="").geturl() else place.url
 
 
 def _out_of_band(blocks: Mapping[str, str]) -> Mapping[str, str]:
