@@ -335,7 +335,11 @@ def _pushed(request: web.Request, place: Place) -> str:
     A form that is sent again because its GPU has changed leads to where the browser is already.
     """
     now = urlsplit(request.headers.get("HX-Current-URL", ""))
-    return "false" if place.url == now._replace(scheme="", netloc="", fragment="").geturl() else place.url
+    return (
+        "false"
+        if place.url == now._replace(scheme="", netloc="", fragment="").geturl()
+        else place.url
+    )
 
 
 def _out_of_band(blocks: Mapping[str, str]) -> Mapping[str, str]:

@@ -50,8 +50,8 @@ from laneway.web.sharing import Sharing
 
 NODE = "node"
 """The index of objects by their node."""
-PARENT = "parent"
-"""The index of virtual functions and vGPUs by `NODE/ADDRESS` of their card."""
+_PARENT = "parent"
+"""The index of virtual functions and vGPUs by their GPU."""
 AGENTS = "app.kubernetes.io/name=laneway,app.kubernetes.io/component=agent"
 """Labels of the agents' pods."""
 
@@ -105,8 +105,9 @@ def of_node(obj: Any) -> list[str]:
     return [node] if node else []
 
 
-def _of_gpu(vgpu: VGPUDevice) -> list[str]:
-    return [f"{vgpu.spec.node_name}/{vgpu.spec.parent_gpu_device_address}"]
+def parent_of(vgpu: VGPUDevice) -> str:
+    """`NODE/ADDRESS` of the GPU of a virtual function."""
+    return f"{vgpu.spec.node_name}/{vgpu.spec.parent_gpu_device_address}"
 
 
 def _judged(kind: str, *indexes: str) -> Mapping[str, Indexer[Any]]:
@@ -149,7 +150,7 @@ class Caches:
                 replace(served(VGPUDevice), decoder=Sharing()),
                 indexers={
                     NODE: of_node,
-                    PARENT: _of_gpu,
+                    _PARENT: lambda vgpu: [parent_of(vgpu)],
                     **_judged("vgpus", RESOURCE, FRAMEWORK, COMING),
                 },
             ),
@@ -192,6 +193,10 @@ class Caches:
         """The kinds of which nothing is known yet, as kubectl names them."""
         waiting = (one for one in self.all.values() if not one.answered.is_set())
         return sorted({str(one.resource) for one in waiting})
+
+    def vgpus_of(self, node: str, address: str) -> list[VGPUDevice]:
+        """The virtual functions of a GPU."""
+        return self.vgpus.store.by(_PARENT, f"{node}/{address}")
 
     def follow(self, listener: Callable[[Change], None]) -> None:
         """Call for every change of any kind from now on, and for what is known already."""

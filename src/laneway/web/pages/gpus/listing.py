@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from laneway.api import SRIOVGPUDevice, VGPUDevice
+from laneway.api import SRIOVGPUDevice
 from laneway.kube.resource import served
 from laneway.views import memory
 from laneway.views.gpus import Gpu
 from laneway.views.profiles import alternatives, counts
 from laneway.views.state import layout_state, mode, state
 from laneway.web.access import question
-from laneway.web.caches import NODE, Change
+from laneway.web.caches import NODE, Change, parent_of
 from laneway.web.page import Action, Context, Page
 from laneway.web.pages.gpus import drawing, gates
 from laneway.web.pages.gpus.reading import gpus_of
@@ -141,7 +141,7 @@ def _is_of(change: Change, shown: frozenset[Any], places: set[str]) -> bool:
     """Whether a change is one of what the rows show besides the GPUs' own objects."""
     found = change.after or change.before
     if change.kind == "vgpus":
-        return _parent(found) in places
+        return parent_of(found) in places
     if change.kind == "pci":
         return change.key.name in shown
     if change.kind == "migs":
@@ -152,10 +152,6 @@ def _is_of(change: Change, shown: frozenset[Any], places: set[str]) -> bool:
         layouts = (one for one in (change.before, change.after) if one is not None)
         return any(entry.name in shown for layout in layouts for entry in layout.status.gpus)
     return False
-
-
-def _parent(vgpu: VGPUDevice) -> str:
-    return f"{vgpu.spec.node_name}/{vgpu.spec.parent_gpu_device_address}"
 
 
 PAGES = (Page("/gpus", "gpus.html", context, kinds=KINDS_READ, title="nav.gpus", needs=(LIST,)),)

@@ -8,7 +8,7 @@ from laneway.api import LayoutGpu, SRIOVGPUDevice, VGPULayout
 from laneway.changes import vgpus as changes
 from laneway.changes.errors import RefusedError
 from laneway.views.gpus import Gpu, assemble, node_of
-from laneway.web.caches import NODE, PARENT, Caches
+from laneway.web.caches import NODE, Caches
 from laneway.web.page import NotFound
 from laneway.web.visit import Visit
 
@@ -38,11 +38,7 @@ def gpus_of(caches: Caches, devices: Sequence[SRIOVGPUDevice]) -> tuple[Gpu, ...
     places = {(node_of(device), device.spec.address) for device in devices}
     names = {device.metadata.name for device in devices}
     known = {node: found for node in nodes if (found := caches.nodes.store.get(node)) is not None}
-    vgpus = [
-        vgpu
-        for node, address in places
-        for vgpu in caches.vgpus.store.by(PARENT, f"{node}/{address}")
-    ]
+    vgpus = [vgpu for node, address in places for vgpu in caches.vgpus_of(node, address)]
     cards = [card for name in names if (card := caches.pci.store.get(name)) is not None]
     return assemble(
         devices,

@@ -20,7 +20,6 @@ from laneway.kube.errors import CredentialsError, KubeError, UnauthorizedError
 from laneway.views.gpus import Gpu, node_of
 from laneway.views.vgpu_state import owner_layout
 from laneway.web import holders
-from laneway.web.caches import PARENT as OF_GPU
 from laneway.web.page import Action, Again, Context, Done, Item, Outcome, Page, Report
 from laneway.web.pages.gpus.reading import gpus_of
 from laneway.web.pages.gpus.states import ordered
@@ -66,7 +65,7 @@ def _selected(visit: Visit) -> list[VGPUDevice]:
         if gpu is None:
             return []
         is_disable = place.get("do") == "disable"
-        of_gpu = caches.vgpus.store.by(OF_GPU, f"{node_of(gpu)}/{gpu.spec.address}")
+        of_gpu = caches.vgpus_of(node_of(gpu), gpu.spec.address)
         shown = (
             one for one in of_gpu if bool(one.spec.enabled or one.status.vgpu_status) == is_disable
         )

@@ -17,7 +17,7 @@ from laneway.core.pci import PciAddress
 from laneway.core.phrases import short_name
 from laneway.views.gpus import node_of, staleness
 from laneway.views.vgpu_state import State, owner_layout, state_of
-from laneway.web.caches import NODE, PARENT, Caches, Change
+from laneway.web.caches import NODE, Caches, Change, parent_of
 from laneway.web.pages.gpus.rows import board_of
 
 STATES = ("failed", "away", "progress", "enabled", "disabled", "exhausted")
@@ -65,11 +65,6 @@ class Row(NamedTuple):
         status, spec = self.vgpu.status, self.vgpu.spec
         there = status.configure_vgpu_type_name if status.vgpu_status else ""
         return short_name(there or (spec.vgpu_type_name if spec.enabled else ""))
-
-
-def parent_of(vgpu: VGPUDevice) -> str:
-    """The GPU of a function, as indexes of caches have it."""
-    return f"{vgpu.spec.node_name}/{vgpu.spec.parent_gpu_device_address}"
 
 
 @lru_cache(maxsize=16_384)
@@ -152,5 +147,5 @@ class Source:
                     yield from self._of_gpu(gpu)
 
     def _of_gpu(self, gpu: SRIOVGPUDevice) -> Iterator[str]:
-        parent = f"{node_of(gpu)}/{gpu.spec.address}"
-        return (one.metadata.name for one in self._caches.vgpus.store.by(PARENT, parent))
+        vgpus = self._caches.vgpus_of(node_of(gpu), gpu.spec.address)
+        return (one.metadata.name for one in vgpus)
