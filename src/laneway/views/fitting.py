@@ -97,6 +97,8 @@ class Site(NamedTuple):
 class Fitting(NamedTuple):
     """The answer for all nodes."""
 
+    resources: Sequence[tuple[str, int]]
+    """What is requested, in the order of each node's cells, with counts."""
     sites: Sequence[Site]
     """The first nodes, those where it fits at first."""
     nodes: int
@@ -113,7 +115,7 @@ def fitting(
     most: int = 30,
 ) -> Fitting:
     """The nodes that have some of the devices, all nodes where none is requested."""
-    resources = {name: count for name, count in wanted.resources.items() if count > 0}
+    resources = {name: count for name, count in sorted(wanted.resources.items()) if count > 0}
     room = Room(ledger, resources, None)
     if wanted.vm is not None:
         room.release(wanted.vm)
@@ -133,7 +135,8 @@ def fitting(
         )
         for node in order[:most]
     ]
-    return Fitting(sites, len(causes), sum(not one for one in causes.values()))
+    fits = sum(not one for one in causes.values())
+    return Fitting(list(resources.items()), sites, len(causes), fits)
 
 
 def _causes(

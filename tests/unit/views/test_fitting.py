@@ -48,6 +48,13 @@ def test_a_node_fits_that_has_all_of_it_together() -> None:
     assert {*found["n2"].causes} == {Cause("devices", NIC, 1, 0), Cause("devices", VGPU, 2, 1)}
 
 
+def test_each_node_has_its_cells_in_the_order_of_what_is_requested() -> None:
+    answer = fitting(ledger(), Wanted({VGPU: 2, NIC: 1}), {}, {})
+    assert answer.resources == [(NIC, 1), (VGPU, 2)]
+    for site in answer.sites:
+        assert [(one.resource, one.wanted) for one in site.cells] == answer.resources
+
+
 def test_equal_names_in_two_namespaces_are_two_users_of_devices() -> None:
     running = Demand(A, Phase.RUNNING, {VGPU: 1}, node="n1")
     kept = Demand(B, Phase.STOPPED, {VGPU: 1}, last=("n1-b",))

@@ -47,7 +47,6 @@ class Fit(NamedTuple):
     """Members of IOMMU groups that come along."""
     display: str
     """The entry that has the display; empty without a mediated vGPU."""
-    resources: Sequence[tuple[str, int]]
     nodes: Fitting
     against: Sequence[Refusal]
     """What speaks against it for good."""
@@ -98,7 +97,6 @@ def fit(visit: Visit, consumer: Consumer, vm: VirtualMachineSpec, devices: Devic
         devices=stored,
         brought=tuple(one.name for one in stored.all if one.name not in asked),
         display=_display(stored),
-        resources=sorted(resources.items()),
         nodes=_fitting(visit, ledger, consumer, spec, nodes),
         against=verdict.refusals,
         short=answer.refusals if resources else (),
