@@ -21,6 +21,8 @@ def test_a_plan_follows_what_is_typed_and_what_becomes_of_the_gpu(
     page.get_by_role("link", name=ADDRESS).click()
     page.get_by_role("link", name="Plan vGPUs").click()
     plan = page.get_by_role("region", name="What would happen")
+    expect(plan).to_be_visible()
+    before = page.evaluate("history.length")
     larger, smaller = (page.get_by_label(name, exact=True) for name in ("A2-8Q", "A2-4Q"))
     larger.fill("1")
     expect(plan.get_by_role("img", name="8 GiB of 16 GiB")).to_be_visible()
@@ -32,12 +34,11 @@ def test_a_plan_follows_what_is_typed_and_what_becomes_of_the_gpu(
     expect(plan.get_by_role("img", name="16 GiB of 16 GiB")).to_be_visible()
     axe(page)
 
-    # Meanwhile someone else takes a part of the GPU: the way back stays as long as it was.
-    before = page.evaluate("history.length")
+    # Meanwhile someone else takes a part of the GPU.
     site.api.call(VGPU, "PATCH", {"spec": {"enabled": True, "vGPUTypeName": "NVIDIA A2-16Q"}})
     expect(plan).to_contain_text("Single VGPUDevices configure the vGPUs")
     expect(smaller).to_have_value("2")
-    assert page.evaluate("history.length") == before
+    assert page.evaluate("history.length") == before, "Back leads to what was before the plan"
     page.get_by_label("Take over vGPUs").check()
     page.get_by_role("button", name="Apply: A2-4Q=2, A2-8Q=1").click()
 

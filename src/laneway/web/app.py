@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 
 STATIC = "/static/{hash}/{name}"
 """The resource of the static files, which need no session."""
+PAGE = "page"
+"""The id of the element that has a whole page."""
 SEND_SECONDS = 10.0
 """A client that takes nothing for so long is dropped; the browser connects again."""
 NOTE = "laneway-note"
@@ -144,7 +146,9 @@ class Web:
         visit = await self._visit(request, page, place)
         response = await self._answer(request, page, visit)
         if "HX-Request" in request.headers:
-            response.headers["HX-Push-Url"] = _pushed(request, place)
+            # without the fields that are empty
+            header = "HX-Push-Url" if _is_step(request, place) else "HX-Replace-Url"
+            response.headers[header] = place.url
         if NOTE in request.cookies:
             response.del_cookie(NOTE, httponly=True, secure=True, samesite="Strict")
         return response
@@ -329,17 +333,11 @@ async def static_file(request: web.Request) -> web.Response:
     return response
 
 
-def _pushed(request: web.Request, place: Place) -> str:
-    """What a browser puts into its history: the address without the fields that are empty.
-
-    A form that is sent again because its GPU has changed leads to where the browser is already.
-    """
+def _is_step(request: web.Request, place: Place) -> bool:
+    """Whether it is one more page for Back: not the one that is shown, nor an answer in a form."""
     now = urlsplit(request.headers.get("HX-Current-URL", ""))
-    return (
-        "false"
-        if place.url == now._replace(scheme="", netloc="", fragment="").geturl()
-        else place.url
-    )
+    shown = now._replace(scheme="", netloc="", fragment="").geturl()
+    return request.headers.get("HX-Target", PAGE) == PAGE and place.url != shown
 
 
 def _out_of_band(blocks: Mapping[str, str]) -> Mapping[str, str]:
