@@ -26,6 +26,10 @@ def test_a_plan_follows_what_is_typed_and_what_becomes_of_the_gpu(
     larger, smaller = (page.get_by_label(name, exact=True) for name in ("A2-8Q", "A2-4Q"))
     larger.fill("1")
     expect(plan.get_by_role("img", name="8 GiB of 16 GiB")).to_be_visible()
+    larger.fill("-1")
+    expect(plan).to_contain_text("A2-8Q: -1 is not a number from 0 to 64.")
+    expect(plan.get_by_role("button", name="Apply")).to_be_disabled()
+    larger.fill("1")
     smaller.fill("2")
     expect(plan).to_contain_text("all vGPUs of 0000:08:00.0 must have one size")
     expect(plan.get_by_role("button", name="Apply")).to_be_disabled()
@@ -54,8 +58,12 @@ def test_a_plan_follows_what_is_typed_and_what_becomes_of_the_gpu(
 def test_a_plan_of_gpu_instances_follows_what_becomes_of_the_gpu(
     administrator: Person, site: WebSite
 ) -> None:
+    page = administrator.go(f"/gpus/{DIVIDED}/mode")
+    choice = page.locator(".gpu-choice").filter(has=page.locator("[value=MIGBacked]"))
+    expect(choice).not_to_contain_text("now")
     mode = {"spec": {"enabled": True, "mode": "MIGBacked"}}
     site.api.call(f"{API}/sriovgpudevices/{DIVIDED}", "PATCH", mode)
+    expect(choice).to_contain_text("now")
     page = administrator.go("/mig")
     page.locator(f"#mig-{DIVIDED}").get_by_role("link").first.click()
     page.get_by_role("link", name="Enable…").click()

@@ -133,3 +133,19 @@ def test_what_was_asked_on_a_page_is_not_put_into_the_next(administrator: Person
     expect(page.locator("#connector")).to_have_attribute(
         "sse-connect", re.compile("page=/vms%3Fq%3Dlate&")
     )
+
+
+def test_a_page_whose_server_is_silent_says_so_until_it_speaks(
+    administrator: Person, site: WebSite
+) -> None:
+    page = administrator.page
+    page.clock.install()
+    administrator.go(f"/vgpus?node={NODE}")
+    notice = page.get_by_text("The web interface does not answer")
+    expect(notice).to_be_hidden()
+    page.clock.fast_forward(60_000)
+    expect(notice).to_be_visible()
+    desire(site, OTHER, enabled=True, vGPUTypeName=PROFILE)
+    expect(row(page, OTHER)).to_contain_text("A2-4Q")
+    expect(notice).to_be_hidden()
+    desire(site, OTHER, enabled=False)

@@ -38,3 +38,16 @@ def test_a_form_outlives_its_session(visit: Visit, site: WebSite) -> None:
     expect(page).to_have_url(re.compile("/vms/default/kept$"))
     expect(page.get_by_text("VM default/kept is created")).to_be_visible()
     person.complaints.clear()  # htmx says on the console that the session had ended.
+
+
+def test_a_page_says_by_itself_that_its_session_has_ended(visit: Visit, site: WebSite) -> None:
+    person = visit(site)
+    person.sign_in(site.account("leaves", rule("*", ["*"], ["*"])))
+    page = person.go("/vgpus")
+    other = person.context.new_page()
+    other.goto(site.address)
+    other.get_by_role("button", name="Sign out").click()
+    notice = page.locator("#session-notice")
+    expect(notice.get_by_role("link", name="Sign in in another tab")).to_be_visible()
+    expect(page.locator("#stream-notice")).to_be_hidden()
+    person.complaints.clear()  # htmx says on the console that its stream was refused.

@@ -56,10 +56,33 @@
     setTimeout(() => { text.textContent = before; }, 1500);
   });
 
+  // The stream says every 15 seconds that it is there.
+  const SILENCE = 40000;
+  let heard = Date.now();
+
   function stream(away) {
+    if (!away) heard = Date.now();
     const notice = document.getElementById("stream-notice");
-    if (notice) notice.hidden = !away;
+    const over = document.getElementById("session-notice");
+    if (notice) notice.hidden = !away || Boolean(over && over.firstElementChild);
   }
+
+  // A stream that was refused says nothing of why.
+  async function lost() {
+    stream(true);
+    const notice = document.getElementById("session-notice");
+    if (!notice || notice.firstElementChild) return;
+    const answer = await fetch("/session", { headers: { "HX-Request": "true" } }).catch(() => null);
+    if (!answer || answer.status !== 401) return;
+    notice.innerHTML = await answer.text();
+    stream(true);
+  }
+
+  setInterval(() => {
+    const connector = document.getElementById("connector");
+    if (connector && connector.hasAttribute("sse-connect") && !document.hidden)
+      if (Date.now() - heard > SILENCE) stream(true);
+  }, 5000);
 
   // A browser opens six connections to a site, and each stream takes one. So a page that is out of
   // sight leaves its own to others, and catches up when it is looked at again.
@@ -73,6 +96,7 @@
       connector.replaceWith(is);
     } else if (is.hasAttribute("data-resting")) {
       is.removeAttribute("data-resting");
+      heard = Date.now();
       connector.replaceWith(is);
       htmx.process(is);
     }
@@ -88,8 +112,12 @@
         if (asking !== event.detail.requestConfig.elt) htmx.trigger(asking, "htmx:abort");
   });
 
-  document.addEventListener("htmx:sseError", () => stream(true));
-  document.addEventListener("htmx:sseOpen", () => stream(false));
+  document.addEventListener("htmx:sseError", lost);
+  document.addEventListener("htmx:sendError", () => stream(true));
+  document.addEventListener("htmx:sseOpen", (event) => {
+    stream(false);
+    for (const name of ["alive", "blocks"]) event.detail.source.addEventListener(name, () => stream(false));
+  });
   document.addEventListener("htmx:afterSettle", settle);
   document.addEventListener("htmx:oobAfterSwap", (event) => {
     settle();

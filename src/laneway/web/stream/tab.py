@@ -15,7 +15,8 @@ from laneway.web.caches import Change
 PAUSE_SECONDS = 0.2
 """Between two drawings: at most five a second."""
 ALIVE_SECONDS = 15.0
-"""A stream without changes sends a comment this often: sending fails once its client has gone."""
+"""A stream without changes says this often that it is there. Sending fails once the client has gone,
+and a browser that hears nothing says that its page may be out of date."""
 
 Concerns = Callable[[Change], bool]
 
@@ -67,7 +68,7 @@ class Tab:
                 async with asyncio.timeout(ALIVE_SECONDS):
                     await self._dirty.wait()
             except TimeoutError:
-                await send(": alive\n\n")
+                await send(event("alive", ""))
                 continue
             self._dirty.clear()
             if blocks := self._changed():
@@ -83,4 +84,5 @@ class Tab:
 
 def event(name: str, data: str) -> str:
     """An event of a stream."""
-    return "".join([f"event: {name}\n", *(f"data: {line}\n" for line in data.splitlines()), "\n"])
+    lines = data.splitlines() or [""]
+    return "".join([f"event: {name}\n", *(f"data: {line}\n" for line in lines), "\n"])

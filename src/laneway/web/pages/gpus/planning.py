@@ -143,6 +143,7 @@ def _context(visit: Visit) -> Context:
         "against": _refusals(visit, gpu, found, asked),
         "steps": _steps(found, asked),
         "fits": _fits(found, asked),
+        "is_unconfirmed": bool(plan.counts.vgpus) and not gpu.vgpus,
         "picture": _picture(visit, gpu, plan, now, found),
         "summary": counts(plan.counts.vgpus),
         "blocked": _blocked(visit, gpu, plan, found, asked),

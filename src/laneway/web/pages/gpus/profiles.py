@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from laneway.changes.vgpus import known
+from laneway.core.gpu.modes import Mode
 from laneway.core.phrases import short_name
 from laneway.core.vgpu.profiles import Profile, profile
 from laneway.views.gpus import Gpu
@@ -30,6 +31,8 @@ class Cell(NamedTuple):
     """On an empty GPU of one size; None: not known."""
     left: int | None
     """How many more fit now; None: not known."""
+    offered: bool = True
+    """Whether the driver has it, as far as that is known."""
 
 
 class Size(NamedTuple):
@@ -114,9 +117,14 @@ def _only(sizes: Sequence[Size], shared: set[str]) -> list[Size]:
 
 
 def _cell(gpu: Gpu, one: Profile) -> Cell:
-    short = short_name(one.name)
-    fits = gpu.device.status.fits
-    return Cell(one.name, short, f"{FIELD}{short}", one.maximum, fits.get(one.name))
+    short, status = short_name(one.name), gpu.device.status
+    left = status.fits.get(one.name)
+    if one.slices:
+        left = left or None  # A plan creates the GPU instances that are missing.
+    # Nothing takes the room of what does not fit on an empty GPU: its driver does not have it.
+    is_empty = status.mode in (Mode.SAME_SIZE, Mode.MIXED_SIZE) and not status.configured
+    offered = bool(one.slices or left or left is None or not is_empty)
+    return Cell(one.name, short, f"{FIELD}{short}", one.maximum, left, offered)
 
 
 def counts_in(place: Place, kinds: Kinds) -> Counts:

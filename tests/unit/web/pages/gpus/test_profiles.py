@@ -17,8 +17,9 @@ A2 = PCIDeviceStatus(device_id="25b6", subsystem_device_id="157e")
 A100 = PCIDeviceStatus(device_id="20f1")
 
 
-def gpu(card: PCIDeviceStatus, **fits: int) -> Gpu:
-    status = SRIOVGPUDeviceStatus(fits={f"GRID A100-{name}": n for name, n in fits.items()})
+def gpu(card: PCIDeviceStatus, mode: str = "", **fits: int) -> Gpu:
+    names = {f"GRID A100-{name}": count for name, count in fits.items()}
+    status = SRIOVGPUDeviceStatus(fits=names, mode=mode)
     device = SRIOVGPUDevice(metadata=ObjectMeta(name="gpu"), status=status)
     return Gpu(device=device, pci=PCIDevice(status=card))
 
@@ -39,6 +40,17 @@ def test_the_driver_says_the_name_and_what_is_left() -> None:
     assert cells["A100-8C"].name == "GRID A100-8C"
     assert (cells["A100-8C"].left, cells["A100-8C"].maximum) == (2, 5)
     assert cells["A100-4C"].left is None
+
+
+def test_what_does_not_fit_on_an_empty_gpu_is_not_offered_by_its_driver() -> None:
+    counts = {"8C": 0, "1-5C": 0}
+    cells = {cell.short: cell for cell in kinds_of(gpu(A100, "SameSize", **counts)).cells}
+    assert not cells["A100-8C"].offered
+    assert cells["A100-4C"].offered, "nothing is known about it"
+    instance = cells["A100-1-5C"]
+    assert (instance.offered, instance.left) == (True, None), "its GPU instance would be created"
+    cells = {cell.short: cell for cell in kinds_of(gpu(A100, "MIGBacked", **counts)).cells}
+    assert cells["A100-8C"].offered, "in another mode"
 
 
 def test_several_gpus_are_offered_what_all_of_them_have() -> None:
