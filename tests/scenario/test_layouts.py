@@ -287,6 +287,7 @@ async def test_a_dry_run_tells_the_steps_and_changes_nothing(cluster: Any, gate:
     assert (after, len(host.writes)) == (before, writes)
     await change(cluster, "what-if", vgpus=of(A2_4Q=9))
     assert (await until(cluster, "what-if", "Refused")).reason == "LayoutDoesNotFit"
+    assert await events(cluster, "what-if") == [], "nothing has happened"
 
 
 @pytest.mark.slow

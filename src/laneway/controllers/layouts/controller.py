@@ -280,8 +280,12 @@ class LayoutController:
         )
 
     def _say(self, layout: VGPULayout, entry: LayoutGpu, seconds: float) -> None:
-        """An event on the layout when a GPU is done or refused."""
-        if entry.state not in (LAYOUT_DONE, LAYOUT_REFUSED):
+        """An event on the layout when a GPU is done or refused.
+
+        A dry run has its answer in its status. One is made for each change of a form that shows
+        what would happen, and nothing has happened.
+        """
+        if layout.spec.dry_run or entry.state not in (LAYOUT_DONE, LAYOUT_REFUSED):
             return
         warning = entry.state == LAYOUT_REFUSED
         how = "Tried" if warning else "Done"

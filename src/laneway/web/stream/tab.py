@@ -15,7 +15,7 @@ from laneway.web.caches import Change
 PAUSE_SECONDS = 0.2
 """Between two drawings: at most five a second."""
 ALIVE_SECONDS = 15.0
-"""A stream without changes says this often that it is there. Sending fails once the client has gone,
+"""A stream without changes says this often that it is there. Sending fails once its client is gone,
 and a browser that hears nothing says that its page may be out of date."""
 
 Concerns = Callable[[Change], bool]
