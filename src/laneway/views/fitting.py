@@ -72,7 +72,7 @@ class Cause(NamedTuple):
     """Why a VM does not fit on a node."""
 
     kind: str
-    """`devices`, `closed`, `named`, `selector`, `cpu` or `memory`."""
+    """`devices`, `closed`, `kubelet`, `named`, `selector`, `cpu` or `memory`."""
     subject: str = ""
     wanted: int = 0
     free: int = 0
@@ -112,7 +112,9 @@ def fitting(
     wanted: Wanted,
     cpu: Mapping[str, Supply],
     memory: Mapping[str, Supply],
+    *,
     most: int = 30,
+    no_kubelet: Collection[str] = (),
 ) -> Fitting:
     """The nodes that have some of the devices, all nodes where none is requested."""
     resources = {name: count for name, count in sorted(wanted.resources.items()) if count > 0}
@@ -121,7 +123,10 @@ def fitting(
         room.release(wanted.vm)
     nodes = {node for name in resources for node in ledger.homes.get(name, ())} | wanted.nodes
     causes = {
-        node: tuple(_causes(ledger, wanted, room, node, (cpu.get(node), memory.get(node))))
+        node: (
+            *([Cause("kubelet")] if node in no_kubelet else ()),
+            *_causes(ledger, wanted, room, node, (cpu.get(node), memory.get(node))),
+        )
         for node in (nodes if resources else ledger.nodes)
     }
     order = sorted(causes, key=lambda node: (len(causes[node]), natural(node)))

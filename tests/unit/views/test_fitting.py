@@ -93,6 +93,12 @@ def test_each_reason_against_a_node_is_named() -> None:
     assert kinds["devices"].free == 0
 
 
+def test_nothing_starts_on_a_node_without_a_kubelet() -> None:
+    answer = fitting(ledger(), Wanted({VGPU: 1}), {}, {}, no_kubelet={"n2"})
+    assert [(one.node, one.fits) for one in answer.sites] == [("n1", True), ("n2", False)]
+    assert answer.sites[1].causes == (Cause("kubelet"),)
+
+
 def test_without_devices_every_node_is_a_place() -> None:
     assert set(rows(ledger(), Wanted({}))) == {"n1", "n2"}
 

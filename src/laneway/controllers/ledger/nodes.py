@@ -14,6 +14,11 @@ def of_node(node: CoreNode) -> NodeFact:
     return NodeFact(node.metadata.name, node.metadata.labels, _closed(node))
 
 
+def has_kubelet(node: CoreNode) -> bool:
+    """Whether one has ever reported; no pod and no VM starts on a node without."""
+    return find_condition(node.status.conditions, "Ready") is not None
+
+
 def _closed(node: CoreNode) -> str:
     ready = find_condition(node.status.conditions, "Ready")
     if node.metadata.deletion_timestamp:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection
 
+from laneway.controllers.ledger.nodes import has_kubelet
 from laneway.core import keys
 from laneway.views.order import natural
 from laneway.views.troubles import NO_AGENT, NODE_GONE, Weight
@@ -13,9 +14,9 @@ from laneway.web.standing import Standing
 from laneway.web.tables.table import Column, Filter, Option, Table
 from laneway.web.visit import Visit
 
-STATES = ("gone", "closed", "no_agent", "cordoned", "ready")
+STATES = ("gone", "closed", "no_agent", "cordoned", "no_kubelet", "ready")
 """The worst first."""
-SIGNS = {"ready": "success", "cordoned": "off"}
+SIGNS = {"ready": "success", "cordoned": "off", "no_kubelet": "off"}
 _WRONG = (Weight.FAILED, Weight.DEGRADED)
 
 
@@ -41,7 +42,7 @@ class Row:
             if trouble.reason == NO_AGENT:
                 return "no_agent"
             return "closed" if trouble.weight is Weight.FAILED else "cordoned"
-        return "ready"
+        return "ready" if self.node is None or has_kubelet(self.node) else "no_kubelet"
 
     @property
     def sign(self) -> str:

@@ -19,6 +19,7 @@ from laneway.admission.vms.mutate import as_stored
 from laneway.admission.vms.validate import CANNOT_START, Case, asks_case, judge_case
 from laneway.admission.world import World
 from laneway.api import PCIDeviceClaim
+from laneway.controllers.ledger.nodes import has_kubelet
 from laneway.core.ledger.answer import can_start
 from laneway.core.ledger.facts import Consumer
 from laneway.core.ledger.ledger import Ledger
@@ -175,5 +176,6 @@ def _fitting(
         wanted,
         supplies(cpu, [(one.status.node_name, vms.cpu_of(one.spec)) for one in others]),
         supplies(memory, [(one.status.node_name, vms.memory_of(one.spec)) for one in others]),
+        no_kubelet={one.metadata.name for one in caches.nodes.store if not has_kubelet(one)},
     )
     return found if visit.may(LIST_NODES) else found._replace(sites=())
