@@ -19,7 +19,7 @@ from aiohttp import web
 
 from laneway.changes.answered import words_of
 from laneway.changes.errors import ChangeError
-from laneway.kube.errors import CredentialsError, KubeError, UnauthorizedError
+from laneway.kube.errors import CredentialsError, ForbiddenError, KubeError, UnauthorizedError
 from laneway.web.access import Question
 from laneway.web.caches import LEDGER, Change
 from laneway.web.metrics import UiMetrics
@@ -272,6 +272,8 @@ class Web:
             return await self._problem(request, 404, "not_found")
         except (UnauthorizedError, CredentialsError):
             raise  # the session is over
+        except ForbiddenError as error:
+            return await self._problem(request, 403, "forbidden", why=words_of(error))
         except KubeError as error:
             return await self._problem(request, 502, "server_failed", why=words_of(error))
         context["stream_url"] = f"/stream?page={quote(visit.place.url)}&have={version}"

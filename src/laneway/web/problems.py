@@ -145,5 +145,11 @@ def problems_of(visit: Visit, found: Iterable[Found], most: int) -> Problems:
         (_SIGNS[weight], visit.texts.count(f"problems.{weight.name.lower()}", count))
         for weight, count in sorted(counted(every).items())
     ]
-    hidden = sorted(asked.resource for asked in LISTS.values() if not visit.may(asked))
+    hidden = sorted(_named(asked) for asked in LISTS.values() if not visit.may(asked))
     return Problems(lines, counts, len(every) - len(lines), hidden)
+
+
+def _named(asked: Question) -> str:
+    """A resource as kubectl takes it: nodes are those of the cluster."""
+    is_other = asked.resource == LISTS["nodes"].resource and asked.group
+    return f"{asked.resource}.{asked.group}" if is_other else asked.resource

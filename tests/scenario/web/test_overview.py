@@ -66,6 +66,13 @@ async def test_a_user_of_one_namespace_sees_no_names_of_others(troubled: Separat
     assert "so nothing is shown about capacity" in text
 
 
+async def test_what_a_user_may_not_see_is_not_said_to_be_nothing(troubled: SeparateSite) -> None:
+    async with Browser(troubled.address) as browser:
+        await browser.sign_in(troubled.account("blind", rule("", ["nodes"])))
+        text = text_of((await browser.get("/")).text)
+    assert "No VM and no pod that you may see waits for devices." in text
+
+
 async def test_the_page_follows_the_ledger_and_keeps_its_filter(
     troubled: SeparateSite, admin_of_troubled: Browser
 ) -> None:

@@ -90,5 +90,5 @@ async def test_any_object_is_shown_as_the_users_own_token_reads_it(
         assert (await admin_of_troubled.get(hidden)).status == 404
     browser = await arrive(troubled.account("nodes-only", rule("", ["nodes"])))
     answer = await browser.get(path)
-    assert answer.status == 502
+    assert answer.status == 403
     assert "cannot get resource" in answer.text

@@ -141,6 +141,10 @@ async def test_a_refused_vm_has_each_refusal_at_its_field_and_all_that_was_typed
     assert "at most 63 characters" in problem_of(page, "name")
     assert problem_of(page, "memory") == "Enter an amount above 0."
     assert 'value="Not a name"' in page
+    page = await refused(admin, "/vms/new", **{**fields, "image": "not an image"})
+    assert problem_of(page, "image") == (
+        "Enter the reference of an image, such as quay.io/containerdisks/debian:12."
+    )
 
 
 async def test_a_user_sees_and_changes_vms_of_own_namespaces_only(
@@ -170,6 +174,8 @@ async def test_a_user_sees_and_changes_vms_of_own_namespaces_only(
     assert "3 used by a VM in another namespace" in text_of(form)
     assert 'value="team" required list="namespaces"' in form
     assert '<option value="default"' not in form
+    refused = await ann.sees("/vms/new?namespace=default&cores=1")
+    assert "You may not create virtualmachines in namespace default." in refused
     assert "disk (10Gi)" in form
 
     # Of the namespace of the team, the form makes VMs; another is refused by the API server.

@@ -35,6 +35,8 @@ class Waiting(NamedTuple):
     lines: Sequence[Line]
     more: int
     """How many wait besides those."""
+    whole: bool
+    """Whether the user may see all VMs and pods that could wait."""
 
 
 class _One(NamedTuple):
@@ -75,7 +77,7 @@ def waiting(visit: Visit, ledger: Ledger) -> Waiting:
     if seen not in known.seen:
         waiting = [one for one in known.waiting if _place(one.demand.consumer) in seen]
         lines = [_line(visit, ledger, one) for one in waiting[:MOST]]
-        known.seen[seen] = Waiting(lines, len(waiting) - len(lines))
+        known.seen[seen] = Waiting(lines, len(waiting) - len(lines), seen == known.places)
     return known.seen[seen]
 
 

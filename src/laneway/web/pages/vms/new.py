@@ -35,6 +35,7 @@ from laneway.web.place import link
 from laneway.web.visit import Visit
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
 _HOSTNAME = "kubernetes.io/hostname"
 _MOST_CORES = 1024
 
@@ -98,9 +99,10 @@ def values(visit: Visit, fields: Typed) -> Values:
 async def _prepare(visit: Visit) -> None:
     await seen.load(visit)
     names, is_all = await _namespaces(visit)
+    fields = typed(visit)
+    names |= {fields.get("namespace")} - {""}
     allowed = await visit.user.access.load_namespaces(CREATE, names)
     visit.data["namespaces"], visit.data["all"] = sorted(allowed), is_all
-    fields = typed(visit)
     given = values(visit, fields)
     visit.data["claims"] = await _claims(visit, given.namespace)
     await load(visit, _consumer(given), _spec(given), _devices(visit, fields))
@@ -163,7 +165,6 @@ def _context(visit: Visit) -> Context:
     given = values(visit, fields)
     texts = visit.texts
     claims = visit.data.get("claims")
-    is_refused = visit.data.get("all") and not visit.data.get("namespaces")
     return {
         **form.choosing(visit, fields),
         **form.helpers(visit),
@@ -173,7 +174,7 @@ def _context(visit: Visit) -> Context:
         "namespaces": form.options(visit.data.get("namespaces", ())),
         "all_namespaces": visit.data.get("all", False),
         "claims": claims,
-        "reason": texts("vms.may_not_create") if is_refused else "",
+        "reason": _refused(visit, given),
         "homes": form.options(
             one.metadata.name for one in visit.caches.nodes.store if visit.may(LIST_NODES)
         ),
@@ -184,6 +185,16 @@ def _context(visit: Visit) -> Context:
     }
 
 
+def _refused(visit: Visit, given: Values) -> str:
+    """Why the user cannot create the VM, as far as rights say; empty: they have them."""
+    allowed, is_all = visit.data.get("namespaces", ()), visit.data.get("all", False)
+    if given.namespace in allowed:
+        return ""
+    if is_all and not allowed:
+        return visit.texts("vms.may_not_create")
+    return visit.texts("vms.may_not_create_in", namespace=given.namespace)
+
+
 def _problems(visit: Visit, given: Values) -> dict[str, list[str]]:
     texts = visit.texts
     found: dict[str, list[str]] = {}
@@ -191,6 +202,8 @@ def _problems(visit: Visit, given: Values) -> dict[str, list[str]]:
         found["name"] = [texts("vms.bad_name")]
     if not (given.image if given.source == "image" else given.claim):
         found["disk"] = [texts(f"vms.no_{given.source}")]
+    elif given.source == "image" and not _IMAGE.fullmatch(given.image):
+        found["disk"] = [texts("vms.bad_image")]
     if not _is_number(given.cores):
         found["cores"] = [texts("vms.bad_cores", most=_MOST_CORES)]
     if bytes_of(f"{given.memory}Gi") <= 0:
