@@ -43,7 +43,7 @@ def test_a_plan_follows_what_is_typed_and_what_becomes_of_the_gpu(
     expect(plan).to_contain_text("Single VGPUDevices configure the vGPUs")
     expect(smaller).to_have_value("2")
     assert page.evaluate("history.length") == before, "Back leads to what was before the plan"
-    page.get_by_label("Take over vGPUs").check()
+    page.get_by_label("Replace vGPUs").check()
     page.get_by_role("button", name="Apply: A2-4Q=2, A2-8Q=1").click()
 
     expect(page.get_by_role("heading", level=1)).to_have_text(f"{NODE}/{ADDRESS}")
@@ -67,7 +67,7 @@ def test_a_plan_of_gpu_instances_follows_what_becomes_of_the_gpu(
     page = administrator.go("/mig")
     page.locator(f"#mig-{DIVIDED}").get_by_role("link").first.click()
     page.get_by_role("link", name="Enable…").click()
-    plan = page.get_by_role("region", name="After the change")
+    plan = page.get_by_role("region", name="What would happen")
     count = page.get_by_label("3g.20gb", exact=True)
     count.fill("1")
     expect(plan).to_contain_text("create GPU instance 3g.20gb")

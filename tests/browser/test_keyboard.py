@@ -55,7 +55,7 @@ def test_to_vgpus_that_are_planned_and_applied(administrator: Person) -> None:
     expect(page.get_by_label("A2-4Q", exact=True)).to_be_focused()
     administrator.activate(plan.get_by_role("button", name="Apply: A2-4Q=2"))
     vgpus = page.get_by_role("region", name="vGPUs")
-    expect(vgpus.get_by_text("vGPU without a holder")).to_have_count(2)
+    expect(vgpus.get_by_text("vGPU not in use")).to_have_count(2)
 
 
 def test_to_a_vm_with_a_card_that_is_claimed(administrator: Person) -> None:

@@ -69,7 +69,7 @@ def fill(page: Page) -> None:
     expect(plan.locator("ol.gpu-steps").get_by_role("listitem")).to_have_count(3)
     plan.get_by_role("button", name="Apply: L40S-12Q=2, L40S-24Q=1").click()
     vgpus = page.get_by_role("region", name="vGPUs")
-    expect(vgpus.get_by_text("vGPU without a holder")).to_have_count(3)
+    expect(vgpus.get_by_text("vGPU not in use")).to_have_count(3)
 
 
 def claim(page: Page) -> None:

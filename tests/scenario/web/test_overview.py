@@ -21,7 +21,7 @@ async def test_devices_are_counted_by_state_with_what_could_be_created(
     held_to_all = "1 1 1 1 0 2 4"
     assert f"creatable: 2. H 1 R 1 W 1 U 1 C 2 {held_to_all}" in text
     assert "NVIDIA_A2-8Q" not in text
-    assert "Of 1 more type there is no device" in text
+    assert "1 more type has no device yet" in text
     text = text_of((await admin_of_troubled.get("/?state=creatable")).text)
     assert "nvidia.com/ NVIDIA_A2-8Q n1" in text
     assert "1-2 of 2" in text

@@ -175,7 +175,7 @@ class ApiServer:
         except OSError as error:
             where = f"{self.host}:{self.port}"
             if error.errno == errno.EADDRINUSE:
-                advice = "stop what uses it, or choose another port"
+                advice = "stop what uses it, or choose another port with --port"
                 raise ListenError(f"{where} is in use by another program: {advice}") from error
             raise ListenError(f"cannot listen on {where}: {error.strerror or error}") from error
 

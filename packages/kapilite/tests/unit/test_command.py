@@ -94,7 +94,7 @@ def test_a_port_that_is_taken_is_named() -> None:
         port = taken.getsockname()[1]
         assert refused("--port", str(port)) == (
             f"kapilite: 127.0.0.1:{port} is in use by another program: "
-            "stop what uses it, or choose another port"
+            "stop what uses it, or choose another port with --port"
         )
 
 

@@ -114,12 +114,12 @@ def remarks(world: World, device: PCIDevice, user: str, *, binds: bool) -> Findi
     group = status.iommu_group
     if unclaimed:
         yield (
-            f"{few(sorted(unclaimed))} of the same iommuGroup {group} also leaves the node: claim "
+            f"{few(sorted(unclaimed))} of the same IOMMU group {group} also leaves the node: claim "
             "it as well to use it in a VM."
         )
     if others:
         yield (
-            f"{few(sorted(others))} of the same iommuGroup {group} is claimed by another user: "
+            f"{few(sorted(others))} of the same IOMMU group {group} is claimed by another user: "
             "only one VM at a time can use devices of the group."
         )
 

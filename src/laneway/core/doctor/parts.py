@@ -92,7 +92,7 @@ def _hooks(facts: ClusterFacts) -> Iterator[Finding]:
         yield from found
     if seen and sound and sound == len(facts.hooks):
         compared = all(hook.trust == "fits" for hook in facts.hooks)
-        fits = "their CA is right" if compared else "they have a CA, which could not be compared"
+        fits = "their CA is right" if compared else "their CA could not be compared"
         yield ok("Webhooks", f"all {sound} webhooks are registered, and {fits}")
 
 

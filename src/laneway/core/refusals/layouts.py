@@ -117,8 +117,8 @@ class SizesMixed(Refusal, frozen=True):
     def words(self) -> str:
         return (
             f"{_short(self.profiles)} differ in size, and all vGPUs of {self.device} must have one "
-            "size. Request one size, or add --mode MixedSize (VGPULayout: spec.mode; laneway host: "
-            "--mixed-size)."
+            "size. Request one size, or choose mode MixedSize (--mode MixedSize; in a VGPULayout "
+            "spec.mode; laneway host: --mixed-size)."
         )
 
 

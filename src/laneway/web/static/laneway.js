@@ -1,6 +1,6 @@
 // What HTML cannot do by itself: times in the browser's zone, copying, keeping what a user has
-// chosen while a live update replaces its surroundings, saying that updates have stopped, and
-// leaving the connection of a page that is out of sight to others.
+// chosen while a live update replaces its surroundings, saying that updates have stopped or that the
+// session is over, and leaving the connection of a page that is out of sight to others.
 "use strict";
 (function () {
   const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
@@ -32,6 +32,12 @@
       }
       for (const count of form.querySelectorAll("[data-chosen]")) count.textContent = String(chosen);
     }
+  }
+
+  // Where the pages stand in one row, the one that is shown may be out of sight.
+  function current() {
+    const link = document.querySelector(".nav-list [aria-current]");
+    if (link) link.scrollIntoView({ block: "nearest", inline: "center" });
   }
 
   function settle() {
@@ -118,11 +124,14 @@
     stream(false);
     for (const name of ["alive", "blocks"]) event.detail.source.addEventListener(name, () => stream(false));
   });
-  document.addEventListener("htmx:afterSettle", settle);
+  document.addEventListener("htmx:afterSettle", (event) => {
+    settle();
+    if (event.detail.target === document.body) current();
+  });
   document.addEventListener("htmx:oobAfterSwap", (event) => {
     settle();
     // What depends on a live part asks for it: hx-trigger="live from:#live-NAME".
     event.detail.target.dispatchEvent(new CustomEvent("live"));
   });
-  document.addEventListener("DOMContentLoaded", settle);
+  document.addEventListener("DOMContentLoaded", () => { settle(); current(); });
 })();

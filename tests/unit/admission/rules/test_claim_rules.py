@@ -402,7 +402,7 @@ def test_a_group_that_two_users_share(scene: Any) -> None:
     scene.pci(MEMBER)
     scene.claimed(MEMBER, "bob")
     (warning,) = scene.judge(RULES, "CREATE", new=scene.claim(GPU)).warnings
-    assert f"{MEMBER_NAME} of the same iommuGroup 10 is claimed by another user" in warning
+    assert f"{MEMBER_NAME} of the same IOMMU group 10 is claimed by another user" in warning
 
 
 def test_the_nodes_console(scene: Any) -> None:
