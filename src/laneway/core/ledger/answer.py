@@ -73,7 +73,8 @@ def _allowed(ledger: Ledger, request: Request) -> tuple[frozenset[str] | None, t
         labelled = ledger.with_labels(request.selector)
         allowed = labelled if allowed is None else allowed & labelled
         if not allowed:
-            return allowed, (NoNodeMatches(tuple(sorted(request.selector.items()))),)
+            labels = tuple(sorted(request.selector.items()))
+            return allowed, (NoNodeMatches(labels, tuple(sorted(request.nodes))),)
     return allowed, ()
 
 

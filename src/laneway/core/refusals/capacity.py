@@ -101,10 +101,15 @@ class NoNodeMatches(Refusal, frozen=True, tag="NodeSelectorMismatch"):
     """No node has the labels that are requested."""
 
     labels: tuple[tuple[str, str], ...]
+    nodes: tuple[str, ...] = ()
+    """Those of the devices that are requested by name; none: any."""
 
     @property
     def words(self) -> str:
         asked = listed(f"{key}={value}" for key, value in self.labels)
+        if self.nodes:
+            only = f"The devices are on node {listed(self.nodes)}, which does not have {asked}."
+            return f"{only} Request devices of another node, or select other labels."
         return f"No usable node has {asked}. Label a node, or select other labels."
 
 

@@ -124,6 +124,8 @@ def test_labels_that_no_node_has_are_reported(write: Any) -> None:
     assert asked(ledger, {write.small: 1}, selector={"gpu": "yes"}).room == (("n1", 1),)
     [refusal] = asked(ledger, {write.small: 1}, selector={"gpu": "maybe"}).refusals
     assert isinstance(refusal, NoNodeMatches)
+    [refusal] = asked(ledger, {write.small: 1}, selector={"gpu": "maybe"}, nodes=("n1",)).refusals
+    assert "The devices are on node n1, which does not have gpu=maybe." in refusal.words
     assert "gpu=maybe" in refusal.words
 
 
