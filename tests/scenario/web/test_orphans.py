@@ -11,6 +11,8 @@ from support.signing_in import Browser
 from support.web_pages import Person, text_of
 from support.web_site import DEVICES, SeparateSite
 
+pytestmark = pytest.mark.slow
+
 API = f"/apis/{DEVICES}/v1beta1"
 GONE, TWIN, OTHER = "n1-046d-c52b-001004", "n1-046d-c52b-001009", "n1-0781-5583-001005"
 LOST = "n2-00000f000"
