@@ -3,8 +3,8 @@
 The API server and the interface are processes of their own; this one is the browsers. Pages are
 asked for one after the other, with filters, orders and pages that differ, and timed from the
 request to the last byte. A change is timed from before its request to the event in the stream of a
-page that shows it. Then 200 tabs are open while 20 objects change each second. The first page counts
-with all its files, as compressed.
+page that shows it. Then 200 tabs are open while 20 objects change each second. The first page
+counts with all its files, as compressed.
 """
 
 from __future__ import annotations

@@ -43,9 +43,16 @@ class ReservationCache:
     def __iter__(self) -> Iterator[VSphereReservation]:
         return iter([obj for obj, _ in self._entries.values()])
 
-    def put(self, written: VSphereReservation) -> None:
-        """The server's answer to a write."""
-        self._entries[key_of(written)] = written, reservation_of(written)
+    def put(self, found: VSphereReservation) -> None:
+        """What the server has stored, as an answer to a write or a watch says.
+
+        An answer can come after the watch has shown the write, and even a later one: what is older
+        than what is known would bring back what is reserved no more.
+        """
+        known = self.get(key_of(found))
+        same = known is not None and known.metadata.uid == found.metadata.uid
+        if known is None or not same or _version(known) <= _version(found):
+            self._entries[key_of(found)] = found, reservation_of(found)
 
     def removed(self, obj: VSphereReservation) -> None:
         """We deleted it, and nothing holds it any more."""
@@ -76,11 +83,7 @@ class ReservationCache:
                 if known is not None and known.metadata.uid == before.metadata.uid:
                     del self._entries[key_of(before)]
             return
-        if after.metadata.uid in self._removed:
-            return
-        known = self.get(key_of(after))
-        same = known is not None and known.metadata.uid == after.metadata.uid
-        if known is None or not same or _version(known) < _version(after):
+        if after.metadata.uid not in self._removed:
             self.put(after)
 
 

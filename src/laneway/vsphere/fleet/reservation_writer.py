@@ -20,7 +20,7 @@ from laneway.api.vsphere import (
 from laneway.kube.capv import VSPHERE_VMS, VSphereVM
 from laneway.kube.client import Client
 from laneway.kube.clusterapi import LABEL_CLUSTER
-from laneway.kube.errors import AlreadyExistsError, NotFoundError
+from laneway.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
 from laneway.kube.resource import key_of
 from laneway.vsphere.fleet.device_status import DevicesStatus
 from laneway.vsphere.fleet.metrics import FleetMetrics
@@ -51,8 +51,12 @@ class ReservationWriter:
         meta = vm.metadata
         found = self._known.get(key_of(vm))
         if found is not None:
-            if patch := merge_patch(found.spec, spec):
-                await self._patch(found, {"spec": patch})
+            try:
+                await self._respecify(found, spec)
+            except ConflictError:
+                # Its status was written in this moment. What is reserved nobody else decides.
+                now = await self._client.get(RESERVATIONS, meta.name, meta.namespace)
+                await self._respecify(now, spec)
             return
         body = _object(vm, spec)
         try:
@@ -63,6 +67,10 @@ class ReservationWriter:
             raise
         self._metrics.wrote("create")
         self._known.put(written)
+
+    async def _respecify(self, found: VSphereReservation, spec: VSphereReservationSpec) -> None:
+        if patch := merge_patch(found.spec, spec):
+            await self._patch(found, {"spec": patch})
 
     async def call(self, found: VSphereReservation, vcenter: str) -> None:
         """Have it name its vCenter as that is called now. Raises KubeError."""

@@ -145,7 +145,12 @@ class Reservations(Leading[Key]):
                 return unclear
             machine, hosts = str(key_of(vm)), self._hosts(name)
             if name in self._stirred:
-                await self._rehouse(name, hosts, but=machine)
+                self._stirred.discard(name)  # before, as more may change while this is written
+                try:
+                    await self._rehouse(name, hosts, but=machine)
+                except KubeError:
+                    self._stirred.add(name)  # or those that it did not come to lose their turn
+                    raise
             given = self._given(name)
             found = choose_host(
                 hosts, requested, given, domain=domain, excluded=excluded, machine=machine
@@ -187,7 +192,6 @@ class Reservations(Leading[Key]):
 
     async def _rehouse(self, name: str, hosts: Sequence[Host], *, but: str) -> None:
         """Find another place for machines whose reservation cannot be kept any more where it is."""
-        self._stirred.discard(name)  # before, as more may change while this is written
         for one in self._at(name):
             key = key_of(one)
             reservation, vm = self._known.reservation(key), self._cached(key)
