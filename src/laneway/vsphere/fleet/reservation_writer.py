@@ -54,7 +54,7 @@ class ReservationWriter:
             try:
                 await self._respecify(found, spec)
             except ConflictError:
-                # Its status was written in this moment. What is reserved nobody else decides.
+                # Its status was written in this moment. What is reserved is decided here alone.
                 now = await self._client.get(RESERVATIONS, meta.name, meta.namespace)
                 await self._respecify(now, spec)
             return
