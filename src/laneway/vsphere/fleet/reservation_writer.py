@@ -54,8 +54,11 @@ class ReservationWriter:
             try:
                 await self._respecify(found, spec)
             except ConflictError:
-                # Its status was written in this moment. What is reserved is decided here alone.
                 now = await self._client.get(RESERVATIONS, meta.name, meta.namespace)
+                self._known.put(now)
+                if now.metadata.uid != found.metadata.uid or now.spec != found.spec:
+                    raise  # Another manager leads, and has decided otherwise.
+                # Its status was written in this moment.
                 await self._respecify(now, spec)
             return
         body = _object(vm, spec)
