@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.signing_in import Browser
 from support.troubled_cluster import AGENT, GPU
-from support.web_pages import text_of
+from support.web_pages import Person, text_of
 from support.web_site import SeparateSite, rule
 
 
@@ -17,6 +17,17 @@ async def test_nodes_are_listed_with_what_they_have_and_what_they_lack(
     assert "No agent n3 1 0 0 6.12.1-amd64 - None 2" in text
     only = text_of((await admin_of_troubled.get("/nodes?state=no_agent&q=n3")).text)
     assert "1-1 of 1 (3 without filters)" in only
+
+
+async def test_a_node_without_a_kubelet_is_not_ready(
+    troubled: SeparateSite, admin_of_troubled: Browser
+) -> None:
+    person = Person(admin_of_troubled)
+    troubled.make("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node"}, "bare")
+    await person.waits("/nodes?q=bare", lambda text: "No kubelet bare" in text)
+    assert "No kubelet bare" in await person.sees("/nodes?state=no_kubelet")
+    troubled.api.call("/api/v1/nodes/bare", "DELETE")
+    await person.waits("/nodes?q=bare", lambda text: "No kubelet bare" not in text)
 
 
 async def test_a_node_shows_its_problems_gpus_groups_and_how_to_capture_it(

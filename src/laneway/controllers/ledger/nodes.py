@@ -15,7 +15,10 @@ def of_node(node: CoreNode) -> NodeFact:
 
 
 def has_kubelet(node: CoreNode) -> bool:
-    """Whether one has ever reported; no pod and no VM starts on a node without."""
+    """Whether one has ever reported; no pod and no VM starts on a node without.
+
+    Its devices count as free all the same: a machine that runs Laneway alone has no kubelet.
+    """
     return find_condition(node.status.conditions, "Ready") is not None
 
 
