@@ -86,6 +86,17 @@ _COLUMNS: dict[str, Columns] = {
         "GPUs": ".status.summary",
         "Ready": '.status.conditions[?(@.type=="Ready")].status',
     },
+    "HostPolicy": {
+        "Nodes": ".status.summary",
+        "Ready": '.status.conditions[?(@.type=="Ready")].status',
+        "Reason": '.status.conditions[?(@.type=="Ready")].reason',
+    },
+    "HostPreparation": {
+        "Stage": ".status.stage",
+        "Roll-out": ".spec.rollout.stage",
+        "Policies": ".spec.policies",
+        "Boot Loader": ".status.bootLoader",
+    },
     "VCenter": {
         "Server": ".spec.server",
         "Version": ".status.version",

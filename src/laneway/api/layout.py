@@ -15,6 +15,7 @@ from msgspec import Meta, field
 from laneway.api.fields import API_VERSION
 from laneway.api.gpu import OWNER, mode_of
 from laneway.api.meta import ObjectMeta, Status
+from laneway.api.nodes import NodeSelector
 
 LAYOUT_PLANNED = "Planned"
 LAYOUT_IN_PROGRESS = "InProgress"
@@ -31,17 +32,6 @@ class LayoutGpuSelector(
     device_ids: Annotated[
         Sequence[str], Meta(description="PCI device ids, four lower-case hex digits.")
     ] = field(default_factory=list, name="deviceIDs")
-
-
-class LayoutNodeSelector(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
-):
-    """Selects nodes. Empty: all nodes."""
-
-    match_labels: Annotated[
-        Mapping[str, str], Meta(description="Labels of the Kubernetes node. All must match.")
-    ] = {}
-    names: Annotated[Sequence[str], Meta(description="Names of nodes.")] = []
 
 
 class LayoutVgpus(
@@ -63,9 +53,9 @@ class VGPULayoutSpec(
     """All vGPUs of the selected GPUs. Others are removed unless they are in use."""
 
     node_selector: Annotated[
-        LayoutNodeSelector,
+        NodeSelector,
         Meta(description="Nodes whose GPUs the layout configures. Empty: all nodes."),
-    ] = LayoutNodeSelector()
+    ] = NodeSelector()
     gpu_selector: Annotated[
         LayoutGpuSelector,
         Meta(description="GPUs of these nodes that the layout configures. Empty: all GPUs."),

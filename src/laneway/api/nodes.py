@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from laneway.api.fields import API_VERSION
 from laneway.api.meta import Condition, ObjectMeta, Status
@@ -34,6 +36,22 @@ class CoreNode(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=Fal
     metadata: ObjectMeta = ObjectMeta()
     spec: CoreNodeSpec = CoreNodeSpec()
     status: CoreNodeStatus = CoreNodeStatus()
+
+
+class NodeSelector(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
+):
+    """Selects nodes. Empty: all nodes."""
+
+    match_labels: Annotated[
+        Mapping[str, str], Meta(description="Labels of the Kubernetes node. All must match.")
+    ] = {}
+    names: Annotated[Sequence[str], Meta(description="Names of nodes.")] = []
+
+    def selects(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Whether it selects a node with this name and these labels."""
+        named = not self.names or name in self.names
+        return named and all(labels.get(key) == value for key, value in self.match_labels.items())
 
 
 class DeviceNodeSpec(

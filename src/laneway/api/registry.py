@@ -8,6 +8,7 @@ import msgspec
 
 from laneway.api.fields import GROUP, VERSION
 from laneway.api.gpu import MigConfiguration, SRIOVGPUDevice, VGPUDevice
+from laneway.api.host import HostPolicy, HostPreparation
 from laneway.api.layout import VGPULayout
 from laneway.api.network import SRIOVNetworkDevice
 from laneway.api.nodes import CoreNode, DeviceNode
@@ -26,6 +27,8 @@ Object: TypeAlias = (
     | USBDeviceClaim
     | MigConfiguration
     | VGPULayout
+    | HostPolicy
+    | HostPreparation
     | VCenter
     | VSphereHost
     | VSphereReservation
@@ -97,6 +100,15 @@ KINDS: tuple[KindInfo, ...] = (
         short_names=("mig",),
     ),
     KindInfo(type=VGPULayout, kind="VGPULayout", plural="vgpulayouts", short_names=("layout",)),
+    KindInfo(
+        type=HostPolicy, kind="HostPolicy", plural="hostpolicies", short_names=("hostpolicy",)
+    ),
+    KindInfo(
+        type=HostPreparation,
+        kind="HostPreparation",
+        plural="hostpreparations",
+        short_names=("hostprep",),
+    ),
     KindInfo(type=VCenter, kind="VCenter", plural="vcenters"),
     KindInfo(type=VSphereHost, kind="VSphereHost", plural="vspherehosts"),
     KindInfo(

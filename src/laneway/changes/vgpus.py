@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from laneway.api import LayoutNodeSelector, VGPULayout, to_builtins
+from laneway.api import NodeSelector, VGPULayout, to_builtins
 from laneway.changes import trial
 from laneway.changes.errors import OvertakenError, RefusedError
 from laneway.changes.gpus import claim_of, unreachable
@@ -97,7 +97,7 @@ def own_layout(gpu: Gpu, layouts: Sequence[VGPULayout], by: str) -> VGPULayout |
 def _is_alone(layout: VGPULayout, gpu: Gpu) -> bool:
     spec = layout.spec
     alone = list(spec.gpu_selector.names) == [gpu.name] and not spec.gpu_selector.device_ids
-    return alone and spec.node_selector == LayoutNodeSelector()
+    return alone and spec.node_selector == NodeSelector()
 
 
 def _means(layout: VGPULayout, gpu: Gpu) -> bool:

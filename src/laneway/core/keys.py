@@ -46,6 +46,8 @@ Not of Harvester."""
 ANNOTATION_HARDWARE_CHANGE = "devices.harvesterhci.io/laneway-hardware-change"
 """On an Event with reason `HardwareChanged`: what a plan did to hardware step by step, and for
 which user, as JSON. Not of Harvester."""
+ANNOTATION_REBOOT = "devices.harvesterhci.io/laneway-reboot"
+"""On a HostPreparation: the boot that an administrator allows to end. Not of Harvester."""
 
 FINALIZER_PCI_CLAIM = "wrangler.cattle.io/PCIDeviceClaimOnRemove"
 """On a PCIDeviceClaim until its device is released."""

@@ -176,6 +176,26 @@ class VirtualMachineInstance(_Part, frozen=True, kw_only=True):
     status: InstanceStatus = InstanceStatus()
 
 
+class MigrationSpec(_Part, frozen=True, kw_only=True):
+    """What is to be migrated."""
+
+    vmi_name: str = ""
+
+
+class MigrationStatus(_Part, frozen=True, kw_only=True):
+    """How far it is."""
+
+    phase: str = ""
+
+
+class VirtualMachineInstanceMigration(_Part, frozen=True, kw_only=True):
+    """A VM that goes to another node while it runs."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: MigrationSpec = MigrationSpec()
+    status: MigrationStatus = MigrationStatus()
+
+
 class LabelSelector(_Part, frozen=True, kw_only=True):
     """Whom a pool counts as its own."""
 
@@ -276,6 +296,15 @@ INSTANCES = Resource(
     True,
     VirtualMachineInstance,
     "VirtualMachineInstance",
+    optional=True,
+)
+MIGRATIONS = Resource(
+    GROUP,
+    "v1",
+    "virtualmachineinstancemigrations",
+    True,
+    VirtualMachineInstanceMigration,
+    "VirtualMachineInstanceMigration",
     optional=True,
 )
 KUBEVIRTS = Resource(GROUP, "v1", "kubevirts", True, KubeVirt, "KubeVirt", optional=True)

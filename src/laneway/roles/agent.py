@@ -21,6 +21,7 @@ from laneway.controllers.layouts.owners import Owners
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
 from laneway.controllers.observing.observer import Observer
 from laneway.controllers.observing.silent import SilentChanges
+from laneway.controllers.preparation.agent import Preparing
 from laneway.controllers.restoring import restored
 from laneway.controllers.sharing.identity import CardIdentity
 from laneway.controllers.sharing.mig_labels import MigLabels
@@ -56,10 +57,14 @@ class Agent:
         families: MetricFamilies,
         kubelet: str = "",
         *,
+        files: Hardware | None = None,
         dra: bool = False,
         timing: Timing = Timing(),  # noqa: B008 - frozen
     ) -> None:
         """`kubelet`: the folder of the node's kubelet; empty where it has none.
+
+        `files`: the node with its own files and programs, to prepare it; None where the agent does
+        not reach them.
 
         `dra`: say in ResourceSlices what is advertised.
         """
@@ -95,6 +100,15 @@ class Agent:
         self.vgpu_claims = built.vgpu_claims()
         self._orphans = built.orphans()
         self.layout = built.layouts()
+        self._preparing = Preparing(
+            node,
+            client,
+            files and files._replace(workloads=caches.workload, ended=self.changes.tell),
+            caches.preparations,
+            lambda: self.observer.inventory,
+            metrics=metrics,
+            recorder=self.recorder,
+        )
         self._mig_labels = MigLabels(node, client, caches.unlabelled_migs, metrics)
         self._label = DriverLabel(node, client, caches.nodes, metrics)
 
@@ -158,6 +172,8 @@ class Agent:
                 tasks.create_task(publisher.run())
             tasks.create_task(self._label.run())
             tasks.create_task(self._mig_labels.run())
+            tasks.create_task(self.caches.preparations.run())
+            tasks.create_task(self._preparing.run())
             tasks.create_task(self.silent.run())
             tasks.create_task(self._restore(began))
             for publisher in self.publishers:

@@ -34,6 +34,8 @@ from laneway.controllers.cluster.unchecked import UncheckedCollector
 from laneway.controllers.cluster.unmatched_claims import Unanswered
 from laneway.controllers.ledger.metrics import LedgerCollector
 from laneway.controllers.ledger.source import LedgerSource
+from laneway.controllers.rollout.nodes import Rollouts
+from laneway.controllers.rollout.reports import Reports
 from laneway.core.ledger.ledger import Ledger
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError, KubeError, pause_after
@@ -113,6 +115,8 @@ class Manager:
             Allocating(client, self.caches, self._metrics),
             Cleanup(client, self.caches, self._metrics),
             Unanswered(client, self.caches, self._metrics),
+            Rollouts(client, self.caches, self._metrics, self.recorder),
+            Reports(client, self.caches, self._metrics),
         ]
         if certificates:
             keeper = WebhookCertificates(client, namespace, self._metrics, self.recorder)

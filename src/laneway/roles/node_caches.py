@@ -1,8 +1,8 @@
 """What an agent watches: the objects of its own node, and what they may refer to.
 
 These caches are complete before the first object is written, so that a restart changes nothing
-that is already right. The cache of layouts is not waited for: a cluster may lack this kind, which
-Harvester does not have.
+that is already right. The caches of layouts and preparations are not waited for: a cluster may lack
+these kinds, which Harvester does not have.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from laneway.api import (
     CoreNode,
     DeviceNode,
+    HostPreparation,
     MigConfiguration,
     PCIDevice,
     PCIDeviceClaim,
@@ -59,6 +60,7 @@ class NodeCaches:
         if has_kubelet:
             self.waited_for.append(self.pods)
         self.layouts = Informer(client, served(VGPULayout))
+        self.preparations = Informer(client, served(HostPreparation), field_selector=named)
 
     def for_device_plugin(self) -> Caches:
         """Those that decide what the kubelet is offered."""

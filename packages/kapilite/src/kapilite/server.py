@@ -148,7 +148,7 @@ class ApiServer:
             resources=resources,
             writing=Writing(resources),
             removal=removal,
-            actions=Actions(resources, removal, access),
+            actions=Actions(store, registry, resources, removal, access),
             access=access,
         )
         await _seed(services)

@@ -42,6 +42,7 @@ BUILT_IN = {
     "daemonsets": ("apps/v1", "DaemonSet", True),
     "leases": ("coordination.k8s.io/v1", "Lease", True),
     "networkpolicies": ("networking.k8s.io/v1", "NetworkPolicy", True),
+    "poddisruptionbudgets": ("policy/v1", "PodDisruptionBudget", True),
     "roles": ("rbac.authorization.k8s.io/v1", "Role", True),
     "rolebindings": ("rbac.authorization.k8s.io/v1", "RoleBinding", True),
     "clusterroles": ("rbac.authorization.k8s.io/v1", "ClusterRole", False),

@@ -20,6 +20,8 @@ from laneway.api import (
     Condition,
     CoreNode,
     DeviceNode,
+    HostPolicy,
+    HostPreparation,
     ObjectMeta,
     PCIDeviceClaim,
     USBDeviceClaim,
@@ -77,6 +79,15 @@ VM = "machine"
 """The index of devices by the VM that has them."""
 
 
+NODE = "node"
+"""The index of instances by the node that they run on."""
+
+
+def node_of_instance(instance: VirtualMachineInstance) -> list[str]:
+    """The node that a VM runs on, if it runs."""
+    return [instance.status.node_name] if instance.status.node_name else []
+
+
 class Device(Protocol):
     """An object whose device a VM or pod can have."""
 
@@ -112,6 +123,8 @@ class Caches:
     vms: Informer[VirtualMachine]
     instances: Informer[VirtualMachineInstance]
     pods: Informer[Pod]
+    policies: Informer[HostPolicy]
+    preparations: Informer[HostPreparation]
 
     @classmethod
     def of(cls, client: Client) -> Caches:
@@ -124,8 +137,10 @@ class Caches:
             usb_claims=Informer(client, served(USBDeviceClaim), indexers={VM: vms_of}),
             installations=Informer(client, KUBEVIRTS),
             vms=Informer(client, VIRTUAL_MACHINES),
-            instances=Informer(client, INSTANCES),
+            instances=Informer(client, INSTANCES, indexers={NODE: node_of_instance}),
             pods=Informer(client, PODS),
+            policies=Informer(client, served(HostPolicy)),
+            preparations=Informer(client, served(HostPreparation)),
         )
 
     @property

@@ -13,10 +13,11 @@ from multidict import MultiDict
 
 from kapilite import metadata
 from kapilite.deletion import options as deletion_options
-from kapilite.endpoints import answers
+from kapilite.endpoints import answers, budgets
 from kapilite.errors import ApiError
 from kapilite.kinds import Kind
 from kapilite.problems import rejected, required
+from kapilite.storage.events import as_object
 from kapilite.writes import subresources
 from kapilite.writes.objects import Subject, Target
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
     from kapilite.encodings.negotiation import Form
     from kapilite.endpoints.access import Access
+    from kapilite.registry import Registry
+    from kapilite.storage.store import Store
     from kapilite.writes.objects import Object, Options
     from kapilite.writes.removal import Removal
     from kapilite.writes.resources import Resources
@@ -57,7 +60,16 @@ Action = Callable[["Subject", "Object", "Options", "Form"], Awaitable["web.Respo
 class Actions:
     """The actions by the resource and the subresource that they belong to."""
 
-    def __init__(self, resources: Resources, removal: Removal, access: Access) -> None:
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        resources: Resources,
+        removal: Removal,
+        access: Access,
+    ) -> None:
+        self._store = store
+        self._registry = registry
         self._resources = resources
         self._removal = removal
         self._known: dict[tuple[str, str], Action] = {
@@ -110,10 +122,23 @@ class Actions:
     async def _evict(
         self, subject: Subject, body: Object, options: Options, form: Form
     ) -> web.Response:
-        """Delete a pod in the way of `kubectl drain`; disruption budgets are not looked at."""
+        """Delete a pod in the way of `kubectl drain`, if its disruption budget allows that."""
         wanted = deletion_options.parse(body.get("deleteOptions") or {}, MultiDict())
         if options.dry_run:
             wanted = msgspec.structs.replace(wanted, dry_run=True)
+        pod = as_object(self._resources.get(*subject).body)
+        rows = self._store.rows(budgets.BUDGETS, subject.namespace)
+        budget = budgets.protecting(pod, [as_object(row.body) for row in rows])
+        kind = self._registry.of_resource(budgets.BUDGETS)
+        if budget is not None and kind is not None:
+            budgets.grant(budget, subject.name)
+            if not wanted.dry_run:
+                at = subresources.everything(kind, "status")
+                target = Target(kind, at, subject.namespace, budget["metadata"]["name"])
+                # Another eviction may have been granted meanwhile.
+                await self._resources.change(
+                    target, lambda now: budgets.grant(now, subject.name), options
+                )
         await self._removal.delete(*subject, wanted, options.user)
         return answers.success(form, status=201)
 

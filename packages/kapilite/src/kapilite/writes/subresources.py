@@ -169,7 +169,7 @@ def _scale(scale: Scale, obj: Object) -> Object:
     status: Object = {"replicas": _find(obj, scale.status_replicas) or 0}
     selector = _find(obj, scale.label_selector) if scale.label_selector else None
     if selector:
-        status["selector"] = _selector_text(selector)
+        status["selector"] = selector_text(selector)
     return {
         "apiVersion": SCALE_KIND.api_version,
         "kind": SCALE_KIND.kind,
@@ -179,7 +179,7 @@ def _scale(scale: Scale, obj: Object) -> Object:
     }
 
 
-def _selector_text(selector: Any) -> str:
+def selector_text(selector: Any) -> str:
     """Custom resources keep their selector as text, the built-in kinds as an object."""
     if not isinstance(selector, dict):
         return str(selector)

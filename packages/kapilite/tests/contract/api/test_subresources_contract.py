@@ -282,6 +282,43 @@ async def test_a_dry_eviction_evicts_nothing(kube: Any) -> None:
 
 
 @pytest.mark.whole_kubernetes
+async def test_a_disruption_budget_refuses_what_it_does_not_allow(kube: Any) -> None:
+    kube.needs(21, "disruption budgets of v1")
+    pods, budgets = kube.of("pods"), kube.of("poddisruptionbudgets")
+    for name in ("a", "b"):
+        body = {"metadata": {"name": name, "labels": {"app": "db"}}, "spec": POD}
+        await kube.post(pods.path(), body)
+        running = {"status": {"phase": "Running"}}
+        (await kube.patch(pods.path(name, "status"), running)).ok
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "db"}}}
+    (await kube.post(budgets.path(), {"metadata": {"name": "db"}, "spec": spec})).ok
+
+    async def evict(name: str) -> Any:
+        body = {"metadata": {"name": name}}  # of whatever version the server has
+        return await kube.post(pods.path(name, "eviction"), body)
+
+    unknown = await evict("a")
+    assert unknown.refusal[:2] == (429, "TooManyRequests")  # no controller has counted yet
+    counted = {
+        "observedGeneration": 1,
+        "disruptionsAllowed": 1,
+        "currentHealthy": 2,
+        "desiredHealthy": 1,
+        "expectedPods": 2,
+    }
+    (await kube.patch(budgets.path("db", "status"), {"status": counted})).ok
+
+    assert (await evict("a")).status == 201
+    refused = await evict("b")
+
+    assert refused.refusal[:2] == (429, "TooManyRequests")
+    assert refused.json["details"]["causes"][0]["message"] == (
+        "The disruption budget db needs 1 healthy pods and has 2 currently"
+    )
+    assert (await kube.get(pods.path("b"))).status == 200
+
+
+@pytest.mark.whole_kubernetes
 @pytest.mark.parametrize("spec", ["x", 5, [], {"replicas": "x"}, {"replicas": 1.5}])
 async def test_a_scale_must_be_one(kube: Any, spec: Any) -> None:
     deployment = await make(kube, "deployments", spec={**WORKLOAD, "replicas": 2})

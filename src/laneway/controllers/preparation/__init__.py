@@ -1,0 +1,1 @@
+"""Preparing one node: the agent's part."""

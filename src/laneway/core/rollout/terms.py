@@ -1,0 +1,103 @@
+"""On what terms a node may be away: what all policies of the node allow together.
+
+Each policy has a say over its own nodes. So the strictest counts: one policy that never reboots
+keeps the node up, and a node that two policies select needs room in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from laneway.core.phrases import few
+
+NEVER = "Never"
+WHEN_FREE = "WhenFree"
+IN_WINDOW = "InWindow"
+ON_COMMAND = "OnCommand"
+
+DEFAULT_BUDGET = "1"
+
+
+class Terms(NamedTuple):
+    """What one policy says about one of its nodes, now."""
+
+    policy: str
+    when: str = NEVER
+    paused: bool = False
+    skip_drain: bool = False
+    stop_vms: bool = False
+    open_now: bool = False
+    """One of its windows is open."""
+    windows: str = ""
+    """In words."""
+    budget: int = 1
+    """So many of its nodes may be away at once."""
+    away: tuple[str, ...] = ()
+    """Its other nodes that are."""
+    invalid: str = ""
+    """Why nothing can be said of what the node is to have."""
+    failed: str = ""
+    """Another node of it whose reboot failed, which stops the roll-out."""
+
+
+def budget(max_unavailable: str, nodes: int) -> int:
+    """How many nodes of so many may be away at once; a share is rounded down, to at least one.
+
+    Raises ValueError.
+    """
+    text = max_unavailable or DEFAULT_BUDGET
+    number = int(text.removesuffix("%"))
+    if number < 1 or (text.endswith("%") and number > 100):
+        raise ValueError(text)
+    return max(1, nodes * number // 100) if text.endswith("%") else number
+
+
+def withheld(terms: Sequence[Terms], *, approved: bool, staying: Sequence[str]) -> str:
+    """Why the policies do not let a node begin to reboot; empty when all of them do.
+
+    `approved`: an administrator has asked for this reboot. `staying`: the node's VMs that cannot be
+    migrated.
+    """
+    if not terms:
+        return "No HostPolicy selects the node any more. Reboot it when it suits you."
+    for one in terms:
+        if one.invalid:
+            return one.invalid
+        if one.paused:
+            return f"HostPolicy {one.policy} is paused."
+        if why := _when(one, approved=approved):
+            return why
+    if staying and not all(one.stop_vms for one in terms):
+        return f"VMs that cannot be migrated run on the node: {few(staying)}."
+    for one in terms:
+        if one.failed:
+            return (
+                f"The roll-out of HostPolicy {one.policy} has stopped, as node {one.failed} failed."
+            )
+        if len(one.away) >= one.budget:
+            names = few(one.away)
+            return f"HostPolicy {one.policy} lets no further node be away now (away: {names})."
+    return ""
+
+
+def _when(one: Terms, *, approved: bool) -> str:
+    if approved:
+        return ""
+    match one.when:
+        case "WhenFree":
+            return ""
+        case "InWindow":
+            windows = one.windows or "it has none"
+            why = f"HostPolicy {one.policy} waits for its window: {windows}."
+            return "" if one.open_now else why
+        case "OnCommand":
+            return (
+                f"HostPolicy {one.policy} waits for a command: "
+                "'laneway hosts reboot NODE' with the name of this node."
+            )
+        case _:
+            return (
+                f"HostPolicy {one.policy} never reboots nodes. Reboot it when it suits you, or run "
+                "'laneway hosts reboot NODE' with the name of this node."
+            )
