@@ -3,7 +3,8 @@
 
 - `src/laneway/data/manifests.yaml`: the chart rendered with its defaults by Helm itself, with marks
   for namespace and image, for `laneway manifests`;
-- `charts/laneway/crds/`: the definitions of our kinds;
+- `charts/laneway/crds/`: the definitions of our kinds, and of the kind Setting, which Helm leaves
+  alone where the cluster has it;
 - the table of values in `charts/laneway/README.md`.
 
 `--check` writes nothing, names what is stale and fails. What Helm says of an object (that Helm
@@ -22,7 +23,7 @@ from typing import Any
 import yaml
 from helm_python import Chart
 
-from laneway.api.crds import crds_yaml
+from laneway.api.crds import crds_yaml, setting_crd
 from laneway.cli.manifests import IMAGE_MARK, NAMESPACE_MARK
 
 ROOT = Path(__file__).parents[1]
@@ -66,6 +67,10 @@ def manifests() -> str:
     return text.replace(f"{_IMAGE['repository']}:{_IMAGE['tag']}", IMAGE_MARK)
 
 
+def _yaml(crd: Any) -> str:
+    return str(yaml.safe_dump(crd, sort_keys=False, width=100))
+
+
 def readme() -> str:
     """The chart's README with the table of its values."""
     schema = json.loads((CHART / "values.schema.json").read_text())
@@ -91,6 +96,7 @@ def main() -> int:
     made = {
         ROOT / "src/laneway/data/manifests.yaml": manifests(),
         CHART / "crds/devices.harvesterhci.io.yaml": crds_yaml(),
+        CHART / "crds/settings.harvesterhci.io.yaml": _yaml(setting_crd()),
         CHART / "README.md": readme(),
     }
     stale = [path for path, text in made.items() if not path.exists() or path.read_text() != text]

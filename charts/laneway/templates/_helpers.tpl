@@ -122,6 +122,8 @@ installing; else what its version has, as when rendering without a cluster.
 
 {{/* The definitions of Laneway's kinds. */}}
 {{- define "laneway.definitions" -}}
+- hostpolicies.devices.harvesterhci.io
+- hostpreparations.devices.harvesterhci.io
 - migconfigurations.devices.harvesterhci.io
 - nodes.devices.harvesterhci.io
 - pcideviceclaims.devices.harvesterhci.io

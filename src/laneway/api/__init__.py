@@ -79,6 +79,7 @@ from laneway.api.pci import (
     PCIDeviceStatus,
 )
 from laneway.api.registry import CORE_NODE, KINDS, KindInfo, Object, kind_of
+from laneway.api.setting import Setting
 from laneway.api.usb import (
     USB_ORPHANED,
     USBDevice,
@@ -156,6 +157,7 @@ __all__ = [
     "SRIOVNetworkDevice",
     "SRIOVNetworkDeviceSpec",
     "SRIOVNetworkDeviceStatus",
+    "Setting",
     "Status",
     "USBDevice",
     "USBDeviceClaim",

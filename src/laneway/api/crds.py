@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from laneway.api.fields import FIXED, immutable
-from laneway.api.registry import KINDS, KindInfo
+from laneway.api.registry import KINDS, SETTING, KindInfo
 from laneway.api.schema import Schema, structural_schema
 
 Columns = dict[str, str]
@@ -97,6 +97,7 @@ _COLUMNS: dict[str, Columns] = {
         "Policies": ".spec.policies",
         "Boot Loader": ".status.bootLoader",
     },
+    "Setting": {"Value": ".value"},
     "VCenter": {
         "Server": ".spec.server",
         "Version": ".status.version",
@@ -157,6 +158,11 @@ _STANDARD: dict[str, Schema] = {
 def crds() -> list[dict[str, Any]]:
     """One CustomResourceDefinition per kind."""
     return [_crd(info) for info in KINDS]
+
+
+def setting_crd() -> dict[str, Any]:
+    """The definition of Harvester's kind Setting, for clusters that lack it."""
+    return _crd(SETTING)
 
 
 def crds_yaml() -> str:

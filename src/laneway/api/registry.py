@@ -13,6 +13,7 @@ from laneway.api.layout import VGPULayout
 from laneway.api.network import SRIOVNetworkDevice
 from laneway.api.nodes import CoreNode, DeviceNode
 from laneway.api.pci import PCIDevice, PCIDeviceClaim
+from laneway.api.setting import SETTING_GROUP, Setting
 from laneway.api.usb import USBDevice, USBDeviceClaim
 from laneway.api.vsphere import VCenter, VSphereHost, VSphereReservation
 
@@ -33,6 +34,7 @@ Object: TypeAlias = (
     | VSphereHost
     | VSphereReservation
     | CoreNode
+    | Setting
 )
 
 
@@ -122,7 +124,10 @@ KINDS: tuple[KindInfo, ...] = (
 
 CORE_NODE = KindInfo(type=CoreNode, kind="Node", plural="nodes", group="", version="v1")
 
-_BY_TYPE = {info.type: info for info in (*KINDS, CORE_NODE)}
+SETTING = KindInfo(type=Setting, kind="Setting", plural="settings", group=SETTING_GROUP)
+"""Harvester's own; defined here for clusters that lack it."""
+
+_BY_TYPE = {info.type: info for info in (*KINDS, CORE_NODE, SETTING)}
 
 
 def kind_of(cls: type[Object]) -> KindInfo:

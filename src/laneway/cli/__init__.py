@@ -56,6 +56,10 @@ COMMANDS = {
     "host": Entry(
         "laneway.cli.commands.host:host", "Change the devices of this host, without a cluster."
     ),
+    "hosts": Entry(
+        "laneway.cli.commands.hosts:hosts",
+        "Show how far nodes are prepared for devices, and let them reboot.",
+    ),
     "capture": Entry(
         "laneway.cli.commands.this_host:capture", "Write a dump of this host's devices."
     ),

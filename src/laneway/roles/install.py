@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from laneway.api import ObjectMeta
-from laneway.api.crds import crds
+from laneway.api.crds import crds, setting_crd
 from laneway.kube.client import Client
 from laneway.kube.errors import AlreadyExistsError, NotFoundError
 from laneway.kube.resource import Resource
@@ -57,6 +57,12 @@ async def install_crds(client: Client, stored: Stored | None = None) -> None:
             if stored is not None:
                 stored[name] = written.spec
             log.info("updated CRD %s", name)
+
+
+async def install_setting(client: Client) -> None:
+    """Define Harvester's kind Setting, if it is not there. Raises KubeError."""
+    with contextlib.suppress(AlreadyExistsError):
+        await client.create(_CRDS, setting_crd())
 
 
 def _says(found: dict[str, Any], wanted: dict[str, Any]) -> bool:

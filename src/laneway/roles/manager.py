@@ -36,6 +36,7 @@ from laneway.controllers.ledger.metrics import LedgerCollector
 from laneway.controllers.ledger.source import LedgerSource
 from laneway.controllers.rollout.nodes import Rollouts
 from laneway.controllers.rollout.reports import Reports
+from laneway.controllers.rollout.settings import Switches
 from laneway.core.ledger.ledger import Ledger
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError, KubeError, pause_after
@@ -117,6 +118,7 @@ class Manager:
             Unanswered(client, self.caches, self._metrics),
             Rollouts(client, self.caches, self._metrics, self.recorder),
             Reports(client, self.caches, self._metrics),
+            Switches(client, self.caches, self._metrics),
         ]
         if certificates:
             keeper = WebhookCertificates(client, namespace, self._metrics, self.recorder)

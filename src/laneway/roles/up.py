@@ -42,7 +42,7 @@ from laneway.roles.clusterapi import simulated_cluster_api
 from laneway.roles.datadir import DataDir, open_data_dir
 from laneway.roles.health import HealthError, health_server
 from laneway.roles.hosts import NodeHost, simulated, this_machine
-from laneway.roles.install import install_crds, install_namespace
+from laneway.roles.install import install_crds, install_namespace, install_setting
 from laneway.roles.manager import NAMESPACE, Manager
 from laneway.roles.simulated import simulated_cluster
 from laneway.roles.ui import ACCOUNT as UI
@@ -134,6 +134,7 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
             async with Client(config) as client, Client(staff.config(config, ACCOUNT)) as asking:
                 await unregister(client)
                 await install_crds(client)
+                await install_setting(client)
                 await install_namespace(client, NAMESPACE)
                 if options.simulate:
                     await kubevirt.install(client)

@@ -167,6 +167,12 @@ Example: in a pod of a DaemonSet.
     help="The root of the node's file system. Programs on the node run with this root.",
 )
 @click.option(
+    "--prepare-host",
+    is_flag=True,
+    help="Prepare the node as HostPolicies ask: write boot parameters below --node-root, and "
+    "reboot the node when the manager says so.",
+)
+@click.option(
     "--dra",
     is_flag=True,
     help="Also publish devices in ResourceSlices (Kubernetes 1.34 or newer), for claims that "
@@ -191,6 +197,7 @@ def agent(
     driver_namespace: str,
     no_driver_pod: bool,
     node_root: str,
+    prepare_host: bool,
     dra: bool,
     simulate: str | None,
     log_level: str,
@@ -207,6 +214,7 @@ def agent(
         health_address,
         Folders(state_dir, kubelet_dir, node_root),
         driver_namespace="" if no_driver_pod else driver_namespace,
+        prepare_host=prepare_host,
         dra=dra,
         simulate=simulate,
     )

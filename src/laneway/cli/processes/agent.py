@@ -19,6 +19,7 @@ from laneway.host.executors.local import LocalExecutor
 from laneway.host.executors.pod import PodExecutor
 from laneway.host.hardware import Hardware
 from laneway.host.port import Executor
+from laneway.host.real import RealHost
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.errors import KubeError
@@ -48,12 +49,14 @@ def run_agent(
     folders: Folders,
     *,
     driver_namespace: str,
+    prepare_host: bool,
     dra: bool,
     simulate: str | None,
 ) -> None:
     """Run until a signal ends it. Raises Failure.
 
-    `driver_namespace`: empty where the driver is on the node. `simulate`: the host in its place.
+    `driver_namespace`: empty where the driver is on the node. `prepare_host`: whether HostPolicies
+    apply. `simulate`: the host in its place.
     """
     if not _NODE.fullmatch(node):
         raise Failure(
@@ -76,8 +79,11 @@ def run_agent(
         def reached(client: Client) -> Hardware:
             return hardware._replace(executor=executor(client)) if simulate is None else hardware
 
+        files = hardware if simulate is not None else None
+        if prepare_host and simulate is None:
+            files = hardware._replace(host=RealHost(folders.node_root), executor=on_node)
         kubelet = folders.kubelet if simulate is None else ""
-        running = _run(node, where, address, reached, kubelet, dra=dra)
+        running = _run(node, where, address, reached, kubelet, files=files, dra=dra)
         try:
             asyncio.run(run_until_signal(running))
         except (KubeError, HealthError) as error:
@@ -99,11 +105,14 @@ async def _run(
     reached: Callable[[Client], Hardware],
     kubelet: str,
     *,
+    files: Hardware | None,
     dra: bool,
 ) -> None:
     families = MetricFamilies()
     async with Client(load(where.kubeconfig, where.context)) as client:
-        the_agent = Agent(node, reached(client), client, families, _kubelet(kubelet), dra=dra)
+        the_agent = Agent(
+            node, reached(client), client, families, _kubelet(kubelet), files=files, dra=dra
+        )
 
         def not_ready() -> list[str]:
             return [] if the_agent.ready.is_set() else [node]

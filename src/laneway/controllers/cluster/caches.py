@@ -10,7 +10,7 @@ never been complete says nothing about what does not exist.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Protocol
 
 import msgspec
@@ -24,6 +24,7 @@ from laneway.api import (
     HostPreparation,
     ObjectMeta,
     PCIDeviceClaim,
+    Setting,
     USBDeviceClaim,
     VGPUDevice,
 )
@@ -75,6 +76,8 @@ class Vgpu(_Light, frozen=True, kw_only=True, gc=False):
 _VGPU = served(VGPUDevice)
 VGPUS = Resource(_VGPU.group, _VGPU.version, _VGPU.plural, _VGPU.namespaced, Vgpu, _VGPU.kind)
 
+SETTINGS = replace(served(Setting), optional=True)
+
 VM = "machine"
 """The index of devices by the VM that has them."""
 
@@ -125,6 +128,7 @@ class Caches:
     pods: Informer[Pod]
     policies: Informer[HostPolicy]
     preparations: Informer[HostPreparation]
+    settings: Informer[Setting]
 
     @classmethod
     def of(cls, client: Client) -> Caches:
@@ -141,6 +145,7 @@ class Caches:
             pods=Informer(client, PODS),
             policies=Informer(client, served(HostPolicy)),
             preparations=Informer(client, served(HostPreparation)),
+            settings=Informer(client, SETTINGS),
         )
 
     @property

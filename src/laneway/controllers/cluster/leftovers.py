@@ -14,6 +14,7 @@ import msgspec
 
 from laneway.api import (
     DeviceNode,
+    HostPreparation,
     MigConfiguration,
     ObjectMeta,
     PCIDevice,
@@ -60,6 +61,7 @@ def _resource(kind: type[Any]) -> Resource[OfNode]:
 PCI_CLAIMS = _resource(PCIDeviceClaim)
 USB_CLAIMS = _resource(USBDeviceClaim)
 DEVICE_NODES = _resource(DeviceNode)
+PREPARATIONS = _resource(HostPreparation)
 _LABELLED = [
     _resource(kind)
     for kind in (VGPUDevice, SRIOVGPUDevice, SRIOVNetworkDevice, PCIDevice, USBDevice)
@@ -112,8 +114,9 @@ async def leftovers(client: Client, node: str) -> list[Leftover]:
         if obj.node == node or (not obj.node and obj.metadata.name in sticks)
     ]
     found += [
-        Leftover(DEVICE_NODES, obj)
-        for obj in await _all(client, DEVICE_NODES, field_selector=f"metadata.name={node}")
+        Leftover(resource, obj)
+        for resource in (PREPARATIONS, DEVICE_NODES)
+        for obj in await _all(client, resource, field_selector=f"metadata.name={node}")
     ]
     removable = [one for one in found if not one.is_held]
     return sorted(removable, key=lambda one: _ORDER.get(one.resource.kind, 1))

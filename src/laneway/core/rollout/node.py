@@ -114,7 +114,7 @@ def next_step(node: Node, rollout: Rollout, terms: Sequence[Terms], now: float) 
 def _pending(node: Node, rollout: Rollout, terms: Sequence[Terms], now: float) -> Next:
     if node.agent is not Stage.STAGED or not node.boot:
         return _idle(rollout)
-    if why := withheld(terms, approved=node.approved, staying=staying(node.vms)):
+    if why := withheld(terms, node.name, approved=node.approved, staying=staying(node.vms)):
         return _stay(rollout, Stage.REBOOT_PENDING, why, now)
     begun = Rollout(
         Stage.DRAINING,
@@ -132,7 +132,7 @@ def _draining(node: Node, rollout: Rollout, terms: Sequence[Terms], now: float) 
     if node.agent is not Stage.STAGED:
         return _idle(rollout)
     held, stop = staying(node.vms), all(one.stop_vms for one in terms)
-    if why := withheld(terms, approved=node.approved, staying=()):
+    if why := withheld(terms, node.name, approved=node.approved, staying=()):
         pending = Rollout(Stage.REBOOT_PENDING, why, now)
         return Next(pending, cordon=False if rollout.cordoned else None)
     if held and not stop:

@@ -53,7 +53,7 @@ def budget(max_unavailable: str, nodes: int) -> int:
     return max(1, nodes * number // 100) if text.endswith("%") else number
 
 
-def withheld(terms: Sequence[Terms], *, approved: bool, staying: Sequence[str]) -> str:
+def withheld(terms: Sequence[Terms], node: str, *, approved: bool, staying: Sequence[str]) -> str:
     """Why the policies do not let a node begin to reboot; empty when all of them do.
 
     `approved`: an administrator has asked for this reboot. `staying`: the node's VMs that cannot be
@@ -66,7 +66,7 @@ def withheld(terms: Sequence[Terms], *, approved: bool, staying: Sequence[str]) 
             return one.invalid
         if one.paused:
             return f"HostPolicy {one.policy} is paused."
-        if why := _when(one, approved=approved):
+        if why := _when(one, node, approved=approved):
             return why
     if staying and not all(one.stop_vms for one in terms):
         return f"VMs that cannot be migrated run on the node: {few(staying)}."
@@ -81,7 +81,7 @@ def withheld(terms: Sequence[Terms], *, approved: bool, staying: Sequence[str]) 
     return ""
 
 
-def _when(one: Terms, *, approved: bool) -> str:
+def _when(one: Terms, node: str, *, approved: bool) -> str:
     if approved:
         return ""
     match one.when:
@@ -92,12 +92,9 @@ def _when(one: Terms, *, approved: bool) -> str:
             why = f"HostPolicy {one.policy} waits for its window: {windows}."
             return "" if one.open_now else why
         case "OnCommand":
-            return (
-                f"HostPolicy {one.policy} waits for a command: "
-                "'laneway hosts reboot NODE' with the name of this node."
-            )
+            return f"HostPolicy {one.policy} waits for a command: laneway hosts reboot {node}"
         case _:
             return (
-                f"HostPolicy {one.policy} never reboots nodes. Reboot it when it suits you, or run "
-                "'laneway hosts reboot NODE' with the name of this node."
+                f"HostPolicy {one.policy} never reboots nodes. Reboot this one when it suits you, "
+                f"or allow it: laneway hosts reboot {node}"
             )
