@@ -33,6 +33,7 @@ VALUES: dict[str, Object] = {
     "another tag": {"image": {"tag": "2.0.0-rc.1", "pullSecrets": ["one", "two"]}},
     "the driver's pods elsewhere": {"agent": {"driverNamespace": "gpu-operator"}},
     "the driver on the node": {"agent": {"driver": "node"}},
+    "hosts prepared": {"hosts": {"prepare": True}},
     "other folders": {"agent": {"kubeletDir": "/data/kubelet", "stateDir": "/data/laneway"}},
     "device resource slices": {"agent": {"dra": True}},
     "agents of any node": {"agent": {"ownNodeOnly": False}},

@@ -23,6 +23,7 @@ from laneway.admission.review import Question
 from laneway.admission.rules import (
     claims,
     gpus,
+    hosts,
     layouts,
     migs,
     network,
@@ -39,6 +40,7 @@ from laneway.admission.world import World
 from laneway.api import (
     CoreNode,
     DecodeError,
+    HostPolicy,
     MigConfiguration,
     ObjectMeta,
     PCIDevice,
@@ -178,6 +180,7 @@ _OWN = (
     _desired(USBDeviceClaim, usb_claims.RULES, usb_claims.mutate),
     _desired(VGPUDevice, vgpus.RULES),
     _desired(VGPULayout, layouts.RULES),
+    _desired(HostPolicy, hosts.RULES),
 )
 _FOREIGN: Kinds = {
     ("", "nodes"): Kind("Node", CoreNode, nodes.RULES, foreign=True),

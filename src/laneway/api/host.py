@@ -98,9 +98,9 @@ class HostReboot(
         RebootWhen | None,
         Meta(
             description=(
-                "Never: the node waits until somebody else reboots it. WhenFree: as soon as no VM "
-                "holds a device of the node. InWindow: the same, in one of the windows. OnCommand: "
-                "once 'laneway hosts reboot NODE' allows it. Absent: Never."
+                "Never: the node waits until it is rebooted by other means. WhenFree: as soon as "
+                "no VM that cannot be migrated runs on it. InWindow: the same, in one of the "
+                "windows. OnCommand: once 'laneway hosts reboot NODE' allows it. Absent: Never."
             )
         ),
     ] = None

@@ -102,9 +102,7 @@ KINDS: tuple[KindInfo, ...] = (
         short_names=("mig",),
     ),
     KindInfo(type=VGPULayout, kind="VGPULayout", plural="vgpulayouts", short_names=("layout",)),
-    KindInfo(
-        type=HostPolicy, kind="HostPolicy", plural="hostpolicies", short_names=("hostpolicy",)
-    ),
+    KindInfo(type=HostPolicy, kind="HostPolicy", plural="hostpolicies", short_names=("hpol",)),
     KindInfo(
         type=HostPreparation,
         kind="HostPreparation",

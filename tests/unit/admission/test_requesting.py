@@ -105,6 +105,7 @@ def test_every_kind_that_leads_to_writes_is_noted() -> None:
     assert {
         plural for (group, plural), kind in KINDS.items() if group == GROUP and kind.mutate
     } == {
+        "hostpolicies",
         "migconfigurations",
         "pcideviceclaims",
         "sriovgpudevices",

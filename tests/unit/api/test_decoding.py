@@ -141,7 +141,7 @@ def test_every_kind_says_what_it_is_and_where_it_is_served(info: api.KindInfo) -
 
     assert (written["apiVersion"], written["kind"]) == (info.api_version, info.kind)
     assert api.kind_of(info.type) is info
-    assert info.plural == info.singular + "s"
+    assert info.plural == info.singular.removesuffix("y") + ("ies" if "ies" in info.plural else "s")
 
 
 def test_collections_have_paths() -> None:

@@ -113,7 +113,8 @@ def test_the_agent_sees_of_the_node_what_it_needs(rendered: list[Object]) -> Non
     assert agent["spec"]["hostPID"] is True
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
     if root := options.get("--node-root"):
-        assert (seen["/"]["mountPath"], seen["/"]["readOnly"]) == (root, True)
+        read_only = "--prepare-host" not in container["args"]
+        assert (seen["/"]["mountPath"], seen["/"]["readOnly"]) == (root, read_only)
         del seen["/"]
     assert {path: mount["mountPath"] for path, mount in seen.items()} == {p: p for p in wanted}
     assert seen["/lib/modules"]["readOnly"] is True
@@ -298,7 +299,13 @@ def test_every_kind_of_ours_that_people_write_is_validated_always(
         and set(rule["operations"]) == {"CREATE", "UPDATE", "DELETE"}
     }
 
-    by_their_definition = ("nodes", "vcenters", "vspherehosts", "vspherereservations")
+    by_their_definition = (
+        "hostpreparations",
+        "nodes",
+        "vcenters",
+        "vspherehosts",
+        "vspherereservations",
+    )
     assert validated == OURS - {(GROUP, VERSION, plural) for plural in by_their_definition}
 
 

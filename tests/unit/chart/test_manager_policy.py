@@ -79,7 +79,24 @@ def test_it_releases(policy: Policy, before: Any, after: Any) -> None:
 def test_it_does_nothing_else(policy: Policy, before: Any, after: Any) -> None:
     said = policy.verdict(write(before, after))
 
-    assert said == "the manager only lets go of nodes that are being deleted"
+    assert said.startswith("the manager cordons nodes for a reboot, and lets go of those")
+
+
+UP, CORDONED = node(going=""), node(going="", spec={"unschedulable": True})
+TAINTED = node(going="", spec={"unschedulable": True, "taints": [{"key": "a", "effect": "x"}]})
+
+
+def test_it_cordons_only_where_it_prepares_hosts(policy: Policy) -> None:
+    [preparing] = [
+        one for one in policies({"hosts": {"prepare": True}}) if one.name == "laneway-manager-nodes"
+    ]
+    preparing.check()
+
+    assert policy.verdict(write(UP, CORDONED)) != ""
+    assert preparing.verdict(write(UP, CORDONED)) == ""
+    assert preparing.verdict(write(CORDONED, UP)) == ""
+    for more in (TAINTED, node(going="", labels={"a": "b"}), node(OURS, going="")):
+        assert preparing.verdict(write(UP, more)) != ""
 
 
 def test_others_are_not_concerned(policy: Policy) -> None:

@@ -10,7 +10,15 @@ from laneway.cli.commands.options import dry_run_option, output_option, watch_op
 from laneway.cli.groups import Group
 
 
-@click.group(cls=Group)
+@click.group(
+    cls=Group,
+    epilog="""\b
+Examples:
+    laneway hosts list
+    laneway hosts list node1
+    laneway hosts reboot node1
+""",
+)
 def hosts() -> None:
     """Show how far nodes are prepared for devices, and let them reboot.
 

@@ -34,7 +34,7 @@ from laneway.core.passthrough.usability import VFIO_DRIVER
 from laneway.core.phrases import sentences
 from laneway.core.preparation.decide import Preparation, decide, stage_of
 from laneway.core.preparation.facts import BootFacts
-from laneway.core.requested import Origin
+from laneway.core.requested import Origin, read
 from laneway.core.rollout.node import Stage
 from laneway.core.words import describe
 from laneway.host.boot.facts import read_facts
@@ -128,13 +128,14 @@ class Preparing:
         again, failure = RECHECK_SECONDS, ""
         if found.plan.steps and not stored.spec.paused:
             meta = stored.metadata
+            user = read(meta.annotations).user
             try:
                 found = await prepare(
                     files,
                     wanted,
                     actor=ACTOR,
                     reason=f"HostPolicy {', '.join(stored.spec.policies)}",
-                    origin=Origin(_RESOURCE.kind, meta.name, meta.uid),
+                    origin=Origin(_RESOURCE.kind, meta.name, meta.uid, user),
                 )
             except StepError as error:
                 again, failure = RETRY_SECONDS, error.refusal.words

@@ -8,8 +8,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from laneway.api import CoreNode, HostPolicy, HostRebootWindow
 from laneway.controllers.preparation.settings import wanted_of
+from laneway.core import keys
 from laneway.core.preparation.merging import Asked, Contradiction, merge
 from laneway.core.preparation.wanted import NOTHING, Wanted, invalid
+from laneway.core.requested import read
 from laneway.core.rollout.terms import budget
 
 
@@ -68,6 +70,12 @@ def problems(policy: HostPolicy) -> tuple[str, ...]:
         if not window.minutes:
             found.append("a window has no minutes")
     return tuple(found)
+
+
+def requested_by(policies: Iterable[HostPolicy]) -> str:
+    """The note of the user who changed one of the policies last; empty where none has a note."""
+    notes = [one.metadata.annotations.get(keys.ANNOTATION_REQUESTED_BY, "") for one in policies]
+    return max(notes, key=lambda note: read({keys.ANNOTATION_REQUESTED_BY: note}).time, default="")
 
 
 def zone_of(window: HostRebootWindow) -> ZoneInfo | None:

@@ -139,7 +139,7 @@ async def _migrate(client: Client, instance: VirtualMachineInstance) -> None:
     }
     with contextlib.suppress(AlreadyExistsError):
         await client.create(MIGRATIONS, body, meta.namespace)
-        log.info("asked for the migration of VM %s", key_of(instance))
+        log.info("requested the migration of VM %s", key_of(instance))
 
 
 def _is_old(migration: VirtualMachineInstanceMigration) -> bool:

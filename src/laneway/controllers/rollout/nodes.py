@@ -21,9 +21,16 @@ from laneway.controllers.cluster.leading import Leading
 from laneway.controllers.cluster.metrics import ManagerMetrics
 from laneway.controllers.preparation.settings import fields_of, wanted_of
 from laneway.controllers.rollout import draining
-from laneway.controllers.rollout.asked import Merged, merged, selected, selecting
+from laneway.controllers.rollout.asked import (
+    Merged,
+    merged,
+    requested_by,
+    selected,
+    selecting,
+)
 from laneway.controllers.rollout.observing import node_of, rollout_of, stored, terms_of, vms_of
 from laneway.controllers.written import Written
+from laneway.core import keys
 from laneway.core.rollout.node import Rollout, Stage, next_step
 from laneway.core.rollout.terms import Terms
 from laneway.kube.client import Client
@@ -151,13 +158,14 @@ class Rollouts(Leading[str]):
         # Without a policy, and while policies contradict each other, what was asked before stands.
         if names and not asked.problem:
             spec |= fields_of(asked.wanted)
+        note = {keys.ANNOTATION_REQUESTED_BY: requested_by(policies)}
         if known is None:
-            body = {"metadata": {"name": name}, "spec": spec}
+            body = {"metadata": {"name": name, "annotations": note}, "spec": spec}
             answer = await self._client.create(_PREPARATIONS, body)
             self._metrics.wrote("create", _PREPARATIONS.kind)
         else:
-            version = {"resourceVersion": known.metadata.resource_version}
-            body = {"metadata": version, "spec": spec}
+            version = known.metadata.resource_version
+            body = {"metadata": {"resourceVersion": version, "annotations": note}, "spec": spec}
             answer = await self._client.patch(_PREPARATIONS, name, body)
             self._metrics.wrote("patch", _PREPARATIONS.kind)
         self._written.note(answer.metadata)

@@ -93,6 +93,7 @@ from laneway.core.refusals.gpus import (
     UnmanagedMode,
     VgpuUnsupported,
 )
+from laneway.core.refusals.hosts import HostPolicyInvalid
 from laneway.core.refusals.instances import (
     DuplicateProfile,
     ExtraInstances,
@@ -227,6 +228,7 @@ __all__ = [
     "GroupMemberInUse",
     "HoldersUnknown",
     "HostBusy",
+    "HostPolicyInvalid",
     "HostsTooSmall",
     "InstanceCountInvalid",
     "InstancesDoNotFit",

@@ -166,7 +166,7 @@ def _verifying(node: Node, rollout: Rollout, now: float) -> Next:
     if node.agent is Stage.READY and node.ready:
         return _idle(rollout)
     if node.agent in (Stage.FAILED, Stage.STAGED):
-        why = node.agent_message or "The node came back without what its policies ask for."
+        why = node.agent_message or "The node came back without what its policies request."
         return _enter(rollout, Stage.FAILED, why, now)
     if now - rollout.since > VERIFY_SECONDS:
         why = (
