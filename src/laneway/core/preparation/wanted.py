@@ -19,7 +19,7 @@ HUGE_PAGE_SIZES = ("64K", "2M", "32M", "512M", "1G", "2G", "16G")
 _MOST_PAGES = 2**24
 _MOST_ARGUMENTS = 32
 _LONGEST = 200
-_ARGUMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(=[A-Za-z0-9_.,:;/+@%=*-]*)?")
+_ARGUMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(=[A-Za-z0-9_.,:/+@%=-]*)?")
 """No blanks, quotes, backslashes, `$`, `#` or control characters: what GRUB and shells would read
 in their own way."""
 _BOOTING = frozenset(
@@ -135,7 +135,7 @@ def _argument(word: str, wanted: Wanted) -> str:
     if len(word) > _LONGEST:
         return f"is longer than {_LONGEST} characters"
     if _ARGUMENT.fullmatch(word) is None:
-        return "is not NAME or NAME=VALUE of letters, digits and _ . , : ; / + @ % * -"
+        return "is not NAME or NAME=VALUE of letters, digits and _ . , : / + @ % -"
     name = word.partition("=")[0].replace("-", "_").lower()
     if name in _BOOTING or name.startswith(_PREFIXES):
         return "decides how the host boots, which Laneway leaves to its administrator"
