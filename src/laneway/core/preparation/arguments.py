@@ -1,6 +1,6 @@
 """Kernel command lines as the kernel reads them, and what contradicts what in them.
 
-A word that is there already is never written again, and none is changed: where what is asked for
+A word that is there already is never written again, and none is changed: where what is requested
 contradicts what an administrator wrote, the word is named, and nothing is written.
 """
 
@@ -105,12 +105,6 @@ def blocked(words: Iterable[str]) -> frozenset[str]:
     )
 
 
-def block(drivers: Iterable[str]) -> tuple[str, ...]:
-    """The word that blocks drivers, if there are any."""
-    names = ",".join(drivers)
-    return (f"{BLACKLIST}={names}",) if names else ()
-
-
 def huge_pages(words: Iterable[str]) -> dict[str, str]:
     """The counts by size, as they are written; size empty for those of the default size."""
     size, pages = "", {}
@@ -121,6 +115,28 @@ def huge_pages(words: Iterable[str]) -> dict[str, str]:
             pages[size] = value_of(word)
             size = ""
     return pages
+
+
+def grouped(words: Iterable[str]) -> tuple[str, ...]:
+    """The words, those in one that mean something only together: `hugepagesz=1G hugepages=4`."""
+    groups: list[str] = []
+    for word in words:
+        if name_of(word) == "hugepages" and groups and name_of(groups[-1]) == "hugepagesz":
+            groups[-1] += f" {word}"
+        else:
+            groups.append(word)
+    return tuple(groups)
+
+
+def lacks(words: Sequence[str], group: str) -> bool:
+    """Whether a word, or words that belong together, must be added for what they mean."""
+    name = name_of(group)
+    if name == "hugepagesz":
+        [(size, count)] = huge_pages(group.split()).items()
+        return huge_pages(words).get(size) != count
+    if name == BLACKLIST:
+        return not blocked([group]) <= blocked(words)
+    return not has(words, group)
 
 
 def without(words: Iterable[str], removed: Iterable[str]) -> tuple[str, ...]:

@@ -142,7 +142,7 @@ def _argument(word: str, wanted: Wanted) -> str:
     if name in ("hugepages", "hugepagesz"):
         return "depends on its neighbours; use the huge pages of the policy instead"
     if wanted.iommu and word in ("iommu=off", "intel_iommu=off", "amd_iommu=off"):
-        return "switches off the IOMMU, which is asked for too"
+        return "switches off the IOMMU, which is requested too"
     return ""
 
 
