@@ -116,6 +116,14 @@ from laneway.core.refusals.layouts import (
     UpdateRejected,
 )
 from laneway.core.refusals.plans import DeviceChanged, DeviceDisappeared, HostBusy, WriteFailed
+from laneway.core.refusals.preparation import (
+    BootConfigurationDamaged,
+    BootConfigurationUnreadable,
+    BootLoaderUnknown,
+    KernelArgumentConflict,
+    PreparationInvalid,
+    RequirementImpossible,
+)
 from laneway.core.refusals.sharing import (
     GpuObjectShared,
     GpuPodsRunning,
@@ -178,6 +186,9 @@ __all__ = [
     "AllocationUnknown",
     "AnnotationReserved",
     "ApprovalRequired",
+    "BootConfigurationDamaged",
+    "BootConfigurationUnreadable",
+    "BootLoaderUnknown",
     "CardCriticalToNode",
     "CardReplaced",
     "ClaimInUse",
@@ -235,6 +246,7 @@ __all__ = [
     "InstancesUnavailable",
     "InsufficientDevices",
     "IommuDisabled",
+    "KernelArgumentConflict",
     "LayoutDoesNotFit",
     "MigConfigurationEnabled",
     "MigModeDisabled",
@@ -265,6 +277,7 @@ __all__ = [
     "ParametersInvalid",
     "PciDeviceNotFound",
     "PodClaimedByOthers",
+    "PreparationInvalid",
     "ProfileExhausted",
     "ProfileMissing",
     "ProfileMissingInWrite",
@@ -272,6 +285,7 @@ __all__ = [
     "ProfileNotOffered",
     "ProfilesConflict",
     "Refusal",
+    "RequirementImpossible",
     "ResetFailed",
     "ResourceClaimedByOthers",
     "ResourceInTwoLists",
