@@ -64,6 +64,8 @@ class SimulatedHost:
         self._blocks = list(blocks)
         self._files_at_boot = files
         self._boots = 0
+        self.reboots: list[Callable[[], None]] = []
+        """Called after each reboot, on whatever thread."""
         self._locks = Locks()
         self._lock = self._locks.lock
         self.faults = Faults(self._locks)
@@ -137,6 +139,8 @@ class SimulatedHost:
         # What is on a disk is as it was left, and not as it was delivered.
         first = {p: c for p, c in self._files_at_boot.items() if not tree.exists(p)}
         self._start(tree, first)
+        for tell in list(self.reboots):
+            tell()
 
     # ------------------------------------------------------------------------------ reading
 

@@ -252,6 +252,14 @@ _READY = Condition(
 )
 
 
+_SILENT = Condition(
+    type="Ready",
+    status="Unknown",
+    reason="NodeStatusUnknown",
+    message="Kubelet stopped posting node status.",
+)
+
+
 async def register(client: Client, name: str) -> None:
     """Make a node's object, where there is none."""
     labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
@@ -264,16 +272,20 @@ async def mark_silent(client: Client, running: Collection[str]) -> None:
 
     In a real cluster the node controller says so once the kubelet has been silent for a while.
     """
-    message = "Kubelet stopped posting node status."
-    silent = Condition(type="Ready", status="Unknown", reason="NodeStatusUnknown", message=message)
     async for page in client.list(NODES):
         for item in page.items:
             node: Node = NODES.decode(item)
             ready = [one for one in node.status.conditions if one.type == "Ready"]
             if node.metadata.name in running or not ready or ready[0].status == "Unknown":
                 continue
-            body = {"status": {"conditions": set_condition(node.status.conditions, silent, _now())}}
-            await client.patch(NODES, node.metadata.name, body, subresource="status")
+            await say_silent(client, node.metadata.name)
+
+
+async def say_silent(client: Client, name: str) -> None:
+    """Say of a node that its kubelet is silent."""
+    node = await client.get(NODES, name)
+    body = {"status": {"conditions": set_condition(node.status.conditions, _SILENT, _now())}}
+    await client.patch(NODES, name, body, subresource="status")
 
 
 def _request(pod: Pod, *, running: bool = False) -> PodRequest:

@@ -94,6 +94,11 @@ class Runtime:
         if self._workloads.pop(uid, None) is not None:
             self._save()
 
+    def reboot(self) -> None:
+        """The node was booted: nothing of before runs any more."""
+        for uid in self.uids:
+            self.end(uid)
+
     def _resume(self, uid: str, workload: Workload) -> None:
         try:
             self._holders[uid] = self._hold(uid, workload.opened)

@@ -160,7 +160,12 @@ class Rollouts(Leading[str]):
             spec |= fields_of(asked.wanted)
         note = {keys.ANNOTATION_REQUESTED_BY: requested_by(policies)}
         if known is None:
-            body = {"metadata": {"name": name, "annotations": note}, "spec": spec}
+            body = {
+                "apiVersion": _PREPARATIONS.api_version,
+                "kind": _PREPARATIONS.kind,
+                "metadata": {"name": name, "annotations": note},
+                "spec": spec,
+            }
             answer = await self._client.create(_PREPARATIONS, body)
             self._metrics.wrote("create", _PREPARATIONS.kind)
         else:

@@ -76,7 +76,13 @@ class Switches(Leading[str]):
             if wanted == NOTHING:
                 return
             spec["rollout"] = {"reboot": {"when": WHEN_FREE}}
-            await self._client.create(_POLICIES, {"metadata": {"name": name}, "spec": spec})
+            body = {
+                "apiVersion": _POLICIES.api_version,
+                "kind": _POLICIES.kind,
+                "metadata": {"name": name},
+                "spec": spec,
+            }
+            await self._client.create(_POLICIES, body)
             self._metrics.wrote("create", _POLICIES.kind)
             return
         now = wanted_of(policy.spec)
