@@ -10,15 +10,11 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from laneway.host.hardware import Hardware
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig
-from laneway.roles.boots import in_each_boot
+from laneway.roles.booting import HostKubelet
 from laneway.roles.hosts import NodeHost
-from laneway.sim.kubelet.kubelet import Kubelet
 from laneway.simcluster.kubevirt.controller import KubeVirt
-from laneway.simcluster.node import NodeKubelet, say_silent
-from laneway.simcluster.runtime import Runtime
 from laneway.simcluster.scheduler import Scheduler
 
 
@@ -43,7 +39,7 @@ async def simulated_cluster(
             return await stack.enter_async_context(Client(config))
 
         kubelets = [
-            _Kubelet(host, await client(), host.runtime)
+            HostKubelet(host, await client(), host.runtime)
             for host in hosts
             if host.runtime is not None
         ]
@@ -58,31 +54,6 @@ async def simulated_cluster(
         finally:
             for task in running:
                 task.cancel()
-
-
-class _Kubelet:
-    """The kubelet of a node, in each boot of its host."""
-
-    def __init__(self, host: NodeHost, client: Client, runtime: Runtime) -> None:
-        self.ready = asyncio.Event()
-        """Set once the first takes pods."""
-        self._host = host
-        self._client = client
-        self._runtime = runtime
-
-    async def run(self) -> None:
-        """Run until cancelled."""
-        await in_each_boot(self._host.hardware, self._boot, self._went_down)
-
-    async def _boot(self, _hardware: Hardware) -> None:
-        kubelet = Kubelet(self._host.kubelet)
-        node = NodeKubelet(self._host.node, self._client, kubelet, self._runtime)
-        node.ready = self.ready
-        await node.run()
-
-    async def _went_down(self) -> None:
-        self._runtime.reboot()
-        await say_silent(self._client, self._host.node)
 
 
 def _remove_sockets(folders: Sequence[str]) -> None:

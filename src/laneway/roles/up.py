@@ -29,7 +29,6 @@ from kubebasics.files import FolderError
 from laneway.admission.vms import makers
 from laneway.api import CoreNode, VGPUDevice
 from laneway.controllers.metrics import MetricFamilies
-from laneway.host.hardware import Hardware
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig
 from laneway.kube.cluster import User as Credentials
@@ -38,8 +37,7 @@ from laneway.kube.errors import KubeError
 from laneway.kube.leader import Timing
 from laneway.kube.resource import served
 from laneway.roles.admitting import ACCOUNT, admission, unregister
-from laneway.roles.agent import Agent
-from laneway.roles.boots import in_each_boot
+from laneway.roles.booting import HostAgent
 from laneway.roles.clusterapi import simulated_cluster_api
 from laneway.roles.datadir import DataDir, open_data_dir
 from laneway.roles.health import HealthError, health_server
@@ -243,7 +241,7 @@ async def _agents(
         check_nodes=options.vsphere,
     )
     agents = [
-        _Agent(host, client, families, dra=options.dra)
+        HostAgent(host, client, families, dra=options.dra)
         for host, client in zip(hosts, clients, strict=True)
     ]
 
@@ -264,39 +262,6 @@ async def _agents(
         for agent in agents:
             await agent.ready.wait()
         yield f"http://{LOOPBACK}:{port}/metrics"
-
-
-class _Agent:
-    """The agent of a host, in each of its boots."""
-
-    def __init__(
-        self, host: NodeHost, client: Client, families: MetricFamilies, *, dra: bool
-    ) -> None:
-        self.node = host.node
-        self.ready = asyncio.Event()
-        """Set once the first has published its devices."""
-        self._host = host
-        self._client = client
-        self._families = families
-        self._dra = dra
-
-    async def run(self) -> None:
-        """Run until cancelled."""
-        await in_each_boot(self._host.hardware, self._boot)
-
-    async def _boot(self, hardware: Hardware) -> None:
-        agent = Agent(
-            self.node,
-            hardware,
-            self._client,
-            self._families,
-            self._host.kubelet,
-            files=hardware,
-            dra=self._dra,
-        )
-        if not self.ready.is_set():
-            agent.ready = self.ready
-        await agent.run()
 
 
 @contextlib.asynccontextmanager

@@ -262,7 +262,7 @@ MOMENTS: tuple[When, ...] = ("before", "during", "after")
 async def test_killed_at_every_write(tmp_path: Path, *, undo: bool, rebooted: bool) -> None:
     """The next process, in the same boot or after one, ends what was begun."""
     wanted = NOTHING if undo else WANTED
-    reference = build(parse_spec("a2,iommu=off"), "node1")
+    reference = build(parse_spec("plain,iommu=off"), "node1")
     old = disk(reference)
     if undo:
         await apply(reference, tmp_path / "reference", WANTED)
@@ -274,7 +274,7 @@ async def test_killed_at_every_write(tmp_path: Path, *, undo: bool, rebooted: bo
     assert writes >= 5
 
     for number, when in itertools.product(range(1, writes + 1), MOMENTS):
-        host = build(parse_spec("a2,iommu=off"), "node1")
+        host = build(parse_spec("plain,iommu=off"), "node1")
         folder = tmp_path / f"{number}-{when}"
         if undo:
             await apply(host, folder, WANTED)

@@ -1,7 +1,7 @@
 """From what is asked of a host and what it is like, to the steps that are missing.
 
-A requirement is met when it runs and will run after the next boot too. When one cannot be met,
-nothing is written at all: a host that is rebooted must come back with everything that was desired.
+A requirement is met when it runs and will run after the next boot too. When a requirement cannot be
+met nothing is written at all: a host that is rebooted must come back with all that was requested.
 """
 
 from __future__ import annotations
