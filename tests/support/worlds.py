@@ -17,6 +17,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from laneway.api import PCIDevice, PCIDeviceClaim, VGPUDevice
+from laneway.host.hardware import Hardware
+from laneway.host.plans.state import open_state
 from laneway.kube.client import Client
 from laneway.kube.errors import GoneError, NotFoundError
 from laneway.kube.kubevirt import KUBEVIRTS
@@ -24,6 +26,8 @@ from laneway.kube.pods import PODS, Pod
 from laneway.kube.resource import Resource, served
 from laneway.kubelet.pod_resources import PodResources
 from laneway.roles.agent import Agent
+from laneway.roles.booting import HostAgent, HostKubelet
+from laneway.roles.hosts import NodeHost
 from laneway.roles.manager import Manager
 from laneway.sim.host import SimulatedHost
 from laneway.sim.kubelet.kubelet import Kubelet
@@ -40,6 +44,8 @@ from support.plans import BOOT, hardware_of
 REAL = bool(os.environ.get("LANEWAY_REALAPI"))
 SECONDS = 60.0
 NAMESPACE = "default"
+DOWN_SECONDS = 0.02
+"""How long a server takes to boot."""
 
 
 @dataclass
@@ -147,6 +153,30 @@ class World:
         await self.start_kubelet(node)
         if agent:
             await self.start_agent(node)
+        return node
+
+    async def add_server(self, name: str, spec: str) -> SimNode:
+        """A node that may reboot: its kubelet and its agent end with each boot of its host."""
+        folder = self._folder / name
+        host = build(parse_spec(spec), name)
+        runtime = Runtime(host, str(folder / "runtime.json"))
+        node = SimNode(name, spec, folder, host, runtime, Kubelet(str(folder / "kubelet")))
+        self.nodes[name], self.runtimes[name] = node, runtime
+        state = folder / "state"
+        state.mkdir(parents=True)
+        hardware = Hardware(host, host, open_state(str(state), host))
+        server = NodeHost(name, hardware, spec, node.kubelet_folder, runtime)
+        kubelet = HostKubelet(server, self.client, runtime, down_seconds=DOWN_SECONDS)
+        agent = HostAgent(
+            server,
+            self.agent_clients.get(name, self.cluster.own),
+            self.cluster.families,
+            timing=self.cluster.timing,
+            down_seconds=DOWN_SECONDS,
+        )
+        for what, part in (("kubelet", kubelet), ("agent", agent)):
+            task = node.tasks[what] = asyncio.create_task(part.run())
+            await self._or_fail(part.ready.wait(), task)
         return node
 
     async def start_kubelet(self, node: SimNode) -> None:

@@ -63,7 +63,8 @@ class SimulatedHost:
         self._serials = serials or {}
         self._blocks = list(blocks)
         self._files_at_boot = files
-        self._boots = 0
+        self.boots = 0
+        """How often it has been rebooted."""
         self.reboots: list[Callable[[], None]] = []
         """Called after each reboot, on whatever thread."""
         self._locks = Locks()
@@ -103,7 +104,7 @@ class SimulatedHost:
 
     def _load(self, blocks: list[Block]) -> None:
         self._devices.load(blocks)
-        lives = f"{self.name}/{self._boots}" if self._boots else self.name
+        lives = f"{self.name}/{self.boots}" if self.boots else self.name
         identity = uuid.uuid5(uuid.NAMESPACE_OID, lives)
         own = {
             "/proc/sys/kernel/hostname": f"{self.name}\n".encode(),
@@ -133,7 +134,7 @@ class SimulatedHost:
 
     def _reboot(self) -> None:
         """Everything but the files of disks begins again; processes and vGPUs are gone."""
-        self._boots += 1
+        self.boots += 1
         tree = Tree()
         tree.take(boot.kept(self.tree))
         # What is on a disk is as it was left, and not as it was delivered.

@@ -158,7 +158,8 @@ class Rollouts(Leading[str]):
         # Without a policy, and while policies contradict each other, what was asked before stands.
         if names and not asked.problem:
             spec |= fields_of(asked.wanted)
-        note = {keys.ANNOTATION_REQUESTED_BY: requested_by(policies)}
+        user = requested_by(policies)
+        note = {keys.ANNOTATION_REQUESTED_BY: user} if user else {}
         if known is None:
             body = {
                 "apiVersion": _PREPARATIONS.api_version,

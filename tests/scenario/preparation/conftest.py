@@ -1,0 +1,75 @@
+"""Servers as the installer left them, in a cluster with VMs; `policy` makes HostPolicies."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from laneway.api import HostPolicy, HostPreparation
+from laneway.kube.resource import served
+from support.kubevirts import with_kubevirt
+from support.worlds import World, started
+
+SETTINGS = {"iommu": True, "vfioAtBoot": True, "blockedDrivers": ["nouveau"]}
+
+
+@pytest.fixture(scope="session")
+def installed(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What every test of the scenarios finds, and KubeVirt's kinds."""
+    return with_kubevirt(installed, tmp_path_factory.mktemp("kubevirt"))
+
+
+@pytest.fixture
+async def world(cluster: Any, tmp_path: Path) -> AsyncIterator[World]:
+    """Scheduler, KubeVirt and manager; `world.add_server` adds a node that can reboot."""
+    async with started(cluster, tmp_path / "world") as world:
+        yield world
+
+
+@pytest.fixture
+def policy(world: World) -> Callable[..., Awaitable[Any]]:
+    """Make a HostPolicy by its name, its roll-out and its settings."""
+
+    async def make(name: str = "gpus", *, when: str = "WhenFree", **spec: Any) -> Any:
+        rollout = {"reboot": {"when": when}, **spec.pop("rollout", {})}
+        body = {
+            "apiVersion": served(HostPolicy).api_version,
+            "kind": "HostPolicy",
+            "metadata": {"name": name},
+            "spec": {**(spec or SETTINGS), "rollout": rollout},
+        }
+        return await world.client.create(served(HostPolicy), body)
+
+    return make
+
+
+@pytest.fixture
+def reason(world: World) -> Callable[..., Awaitable[Any]]:
+    """Wait until a policy's condition Ready has a reason; the policy."""
+
+    async def wait(name: str, expected: str) -> Any:
+        def holds(one: Any) -> bool:
+            return one is not None and any(
+                (c.type, c.reason) == ("Ready", expected) for c in one.status.conditions
+            )
+
+        return await world.until(served(HostPolicy), name, holds)
+
+    return wait
+
+
+@pytest.fixture
+def stage(world: World) -> Callable[..., Awaitable[Any]]:
+    """Wait until a node is at a stage of its roll-out, and its message has some words."""
+
+    async def wait(node: str, expected: str, words: str = "") -> Any:
+        def holds(one: Any) -> bool:
+            found = one is not None and one.spec.rollout
+            return bool(found) and found.stage == expected and words in found.message
+
+        return await world.until(served(HostPreparation), node, holds)
+
+    return wait
