@@ -60,7 +60,7 @@ RETRY_SECONDS = 60.0
 REBOOTING_SECONDS = 5.0
 """How soon to look whether a reboot that was refused is possible now."""
 _CLOSED = (
-    "The agent cannot see the files of its node. Install the chart with agent.prepareHosts=true, "
+    "The agent cannot see the files of its node. Install the chart with hosts.prepare=true, "
     "or run 'laneway host prepare --apply' on the node."
 )
 _RESOURCE = served(HostPreparation)
