@@ -21,7 +21,7 @@ from laneway.host.hardware import Hardware
 from laneway.host.plans.state import open_state
 from laneway.kube.client import Client
 from laneway.kube.errors import GoneError, NotFoundError
-from laneway.kube.kubevirt import KUBEVIRTS
+from laneway.kube.kubevirt import KUBEVIRTS, MIGRATIONS
 from laneway.kube.pods import PODS, Pod
 from laneway.kube.resource import Resource, served
 from laneway.kubelet.pod_resources import PodResources
@@ -33,10 +33,10 @@ from laneway.sim.host import SimulatedHost
 from laneway.sim.kubelet.kubelet import Kubelet
 from laneway.sim.spec import build, parse_spec
 from laneway.simcluster.kubevirt.controller import KubeVirt
-from laneway.simcluster.kubevirt.manifest import pod_name
+from laneway.simcluster.kubevirt.manifest import current_pod, pod_name
 from laneway.simcluster.kubevirt.objects import INSTANCES, VMS, Instance, Vm
 from laneway.simcluster.node import NodeKubelet
-from laneway.simcluster.objects import NODES, Node
+from laneway.simcluster.objects import ENDED, NODES, Node
 from laneway.simcluster.runtime import Runtime
 from laneway.simcluster.scheduler import Scheduler
 from support.plans import BOOT, hardware_of
@@ -90,6 +90,7 @@ class World:
         self.runtimes: dict[str, Runtime] = {}
         self.manager: Manager | None = None
         self._managing: asyncio.Task[None] | None = None
+        self._kubevirt: asyncio.Task[None] | None = None
         self._folder = folder
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -102,8 +103,19 @@ class World:
 
     def start_kubernetes(self) -> None:
         """Scheduler and KubeVirt: what is there before anything of Laneway's."""
-        for part in (Scheduler(self.client), KubeVirt(self.cluster.kubevirts, self.runtimes)):
-            self._tasks.append(asyncio.create_task(part.run()))
+        self._tasks.append(asyncio.create_task(Scheduler(self.client).run()))
+        self.start_kubevirt()
+
+    def start_kubevirt(self, client: Client | None = None) -> None:
+        """A KubeVirt that goes on where the last one was."""
+        kubevirt = KubeVirt(client or self.cluster.kubevirts, self.runtimes)
+        self._kubevirt = asyncio.create_task(kubevirt.run())
+
+    async def kill_kubevirt(self) -> None:
+        """End KubeVirt wherever it is; what runs goes on."""
+        if self._kubevirt is not None:
+            await _cancel(self._kubevirt)
+            self._kubevirt = None
 
     async def start_manager(self) -> None:
         # Of one name, so that one that was killed is not waited for.
@@ -114,7 +126,8 @@ class World:
             certificates=self.certificates,
         )
         self._managing = asyncio.create_task(self.manager.run())
-        await self._or_fail(self.manager.ready.wait(), self._managing, *self._tasks)
+        others = [self._kubevirt] if self._kubevirt is not None else []
+        await self._or_fail(self.manager.ready.wait(), self._managing, *self._tasks, *others)
 
     async def restart_manager(self) -> None:
         """End the manager wherever it is, and start another."""
@@ -129,8 +142,7 @@ class World:
 
     async def stop(self) -> None:
         """End everything."""
-        if self._managing is not None:
-            self._tasks.append(self._managing)
+        self._tasks += [task for task in (self._managing, self._kubevirt) if task is not None]
         for node in self.nodes.values():
             self._tasks.extend(node.tasks.values())
         for task in self._tasks:
@@ -228,7 +240,7 @@ class World:
 
     async def clean(self) -> None:
         """Leave a server that others use as it was found, whatever state things are in."""
-        for resource in (VMS, INSTANCES, PODS):
+        for resource in (VMS, MIGRATIONS, INSTANCES, PODS):
             pages = self.client.list(resource, NAMESPACE)
             for obj in [resource.decode(item) async for page in pages for item in page.items]:
                 name = obj.metadata.name
@@ -414,9 +426,14 @@ class World:
         await self.until(VMS, name, lambda one: one is None, NAMESPACE)
 
     async def pod(self, vm: str) -> Pod:
-        """The pod that runs a VM."""
+        """The pod that runs a VM, and not one that the VM has left."""
         pages = self.client.list(PODS, NAMESPACE, label_selector=f"vm.kubevirt.io/name={vm}")
-        [pod] = [PODS.decode(item) async for page in pages for item in page.items]
+        pods = [PODS.decode(item) async for page in pages for item in page.items]
+        running = [pod for pod in pods if pod.status.phase not in ENDED]
+        if len(running) > 1:  # it migrates
+            instance = await self.client.get(INSTANCES, vm, NAMESPACE)
+            running = [pod for pod in running if pod.metadata.name == current_pod(instance)]
+        [pod] = running
         return pod
 
     async def pod_of(self, vm: str) -> Pod:

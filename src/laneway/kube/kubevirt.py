@@ -180,12 +180,40 @@ class MigrationSpec(_Part, frozen=True, kw_only=True):
     """What is to be migrated."""
 
     vmi_name: str = ""
+    added_node_selector: Mapping[str, str] = {}
+    """Narrows down the nodes that the VM's own selector allows."""
+
+
+class MigrationState(_Part, frozen=True, kw_only=True):
+    """The last migration of an instance, on the instance and on the migration itself."""
+
+    migration_uid: str = ""
+    source_node: str = ""
+    source_pod: str = ""
+    target_node: str = ""
+    target_pod: str = ""
+    start_timestamp: str | None = None
+    end_timestamp: str | None = None
+    completed: bool = False
+    """It is over, well or not."""
+    failed: bool = False
+    failure_reason: str = ""
+
+
+class PhaseTransition(_Part, frozen=True, kw_only=True):
+    """When a phase began."""
+
+    phase: str = ""
+    phase_transition_timestamp: str | None = None
 
 
 class MigrationStatus(_Part, frozen=True, kw_only=True):
     """How far it is."""
 
     phase: str = ""
+    phase_transition_timestamps: Sequence[PhaseTransition] = ()
+    migration_state: MigrationState | None = None
+    """Once it is over."""
 
 
 class VirtualMachineInstanceMigration(_Part, frozen=True, kw_only=True):
@@ -266,6 +294,8 @@ class KubeVirtConfiguration(_Part, frozen=True, kw_only=True):
     """Settings of a KubeVirt installation."""
 
     developer_configuration: DeveloperConfiguration = DeveloperConfiguration()
+    eviction_strategy: str = ""
+    """Of VMs that name none."""
 
     permitted_host_devices: PermittedHostDevices | None = None
     """None: nothing says what is permitted, and KubeVirt does not look."""

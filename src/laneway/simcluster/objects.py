@@ -9,7 +9,7 @@ import msgspec
 
 from kubebasics import quantity
 from laneway.api import Condition, ObjectMeta, find_condition
-from laneway.kube.pods import Container, Pod, together
+from laneway.kube.pods import Container, Pod, PodSpec, together
 from laneway.kube.resource import Resource
 
 ENDED = frozenset({"Succeeded", "Failed"})
@@ -40,6 +40,48 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 NODES = Resource("", "v1", "nodes", False, Node)
+
+
+class LabelSelector(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Which pods a term is about; those of its own namespace."""
+
+    match_labels: Mapping[str, str] = {}
+
+
+class AffinityTerm(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A kind of place, and pods that are in it."""
+
+    label_selector: LabelSelector = LabelSelector()
+    topology_key: str = ""
+
+
+class AntiAffinity(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Pods that another one is not to be with."""
+
+    required_during_scheduling_ignored_during_execution: Sequence[AffinityTerm] = ()
+
+
+class Affinity(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Where a pod may be, seen from other pods."""
+
+    pod_anti_affinity: AntiAffinity = AntiAffinity()
+
+
+class PlacedSpec(PodSpec, frozen=True, kw_only=True):
+    """The desired state, as the scheduler sees it."""
+
+    affinity: Affinity = Affinity()
+
+
+class PlacedPod(Pod, frozen=True, kw_only=True):
+    """A pod, as the scheduler sees it."""
+
+    spec: PlacedSpec = PlacedSpec()
+
+
+PLACED_PODS = Resource("", "v1", "pods", True, PlacedPod)
+HOSTNAME = "kubernetes.io/hostname"
+"""On a node: its name. As the kind of a place: the node."""
 
 
 def is_ready(node: Node) -> bool:

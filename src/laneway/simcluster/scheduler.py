@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 from laneway.api import Condition, find_condition, set_condition, timestamp
@@ -21,7 +21,17 @@ from laneway.kube.informer import Informer
 from laneway.kube.pods import PODS, Pod
 from laneway.kube.queue import WorkQueue
 from laneway.kube.resource import Key, key_of
-from laneway.simcluster.objects import ENDED, NODES, Node, amounts, is_ready, requested
+from laneway.simcluster.objects import (
+    ENDED,
+    HOSTNAME,
+    NODES,
+    PLACED_PODS,
+    Node,
+    PlacedPod,
+    amounts,
+    is_ready,
+    requested,
+)
 
 NAME = "default-scheduler"
 
@@ -34,7 +44,7 @@ class Scheduler:
         self._recorder = EventRecorder(client, NAME)
         self._queue: WorkQueue[Key] = WorkQueue(cap=10.0)
         self._nodes = Informer(client, NODES)
-        self._pods = Informer(client, PODS, indexers={"node": _node_of, "uid": _uid_of})
+        self._pods = Informer(client, PLACED_PODS, indexers={"node": _node_of, "uid": _uid_of})
         self._placed: dict[str, str] = {}
         """Pods that were bound and whose watch has not shown it yet: uid → node."""
 
@@ -50,7 +60,7 @@ class Scheduler:
             tasks.create_task(self._recorder.run())
             await run_workers(self._queue, self._place)
 
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+    def _pod_changed(self, old: PlacedPod | None, new: PlacedPod | None) -> None:
         if new is None or new.status.phase in ENDED:
             if old is not None:
                 self._placed.pop(old.metadata.uid, None)
@@ -69,7 +79,10 @@ class Scheduler:
         pod = self._pods.store.get(key.name, key.namespace)
         if pod is None or not _waits(pod) or pod.metadata.uid in self._placed:
             return
-        chosen, why = choose(pod, list(self._nodes.store), self._taken())
+        on = {node.metadata.name: self._on(node.metadata.name) for node in self._nodes.store}
+        taken = {name: sum(map(requested, pods), Counter()) for name, pods in on.items()}
+        apart = {name for name, pods in on.items() if any(_keeps_from(pod, one) for one in pods)}
+        chosen, why = choose(pod, list(self._nodes.store), taken, apart)
         if not chosen:
             await self._refuse(pod, why)
             return
@@ -92,21 +105,16 @@ class Scheduler:
         text = f"Successfully assigned {meta.namespace}/{meta.name} to {chosen}"
         self._recorder.record(PODS.ref(pod), "Scheduled", text)
 
-    def _taken(self) -> dict[str, Counter[str]]:
-        """What is taken of every node."""
-        taken = {}
-        for node in self._nodes.store:
-            name = node.metadata.name
-            bound = [p for p in self._pods.store.by("node", name) if p.status.phase not in ENDED]
-            bound += [
-                pod
-                for uid, where in self._placed.items()
-                if where == name
-                for pod in self._pods.store.by("uid", uid)
-                if not pod.spec.node_name
-            ]
-            taken[name] = sum(map(requested, bound), Counter())
-        return taken
+    def _on(self, node: str) -> list[PlacedPod]:
+        """The pods that have something of a node."""
+        bound = [p for p in self._pods.store.by("node", node) if p.status.phase not in ENDED]
+        return bound + [
+            pod
+            for uid, where in self._placed.items()
+            if where == node
+            for pod in self._pods.store.by("uid", uid)
+            if not pod.spec.node_name
+        ]
 
     async def _refuse(self, pod: Pod, why: str) -> None:
         condition = Condition(
@@ -129,15 +137,23 @@ class Scheduler:
 
 
 def choose(
-    pod: Pod, nodes: Sequence[Node], taken: Mapping[str, Mapping[str, int]]
+    pod: Pod,
+    nodes: Sequence[Node],
+    taken: Mapping[str, Mapping[str, int]],
+    apart: Collection[str] = (),
 ) -> tuple[str, str]:
-    """The node with the fewest pods among those where a pod fits, or why there is none."""
+    """The node with the fewest pods among those where a pod fits, or why there is none.
+
+    `apart`: the nodes with a pod that it is not to be with.
+    """
     reasons: Counter[str] = Counter()
     fitting: list[tuple[int, str]] = []
     for node in nodes:
         used = taken.get(node.metadata.name, {})
         if problems := _against(pod, node, used):
             reasons.update(problems)
+        elif node.metadata.name in apart:
+            reasons.update(["node(s) didn't match pod anti-affinity rules"])
         else:
             fitting.append((used.get("pods", 0), node.metadata.name))
     if fitting:
@@ -164,6 +180,17 @@ def _against(pod: Pod, node: Node, used: Mapping[str, int]) -> list[str]:
         if amount > 0 and amount > there[name] - used.get(name, 0)
     ]
     return ["Too many pods" if name == "pods" else f"Insufficient {name}" for name in short]
+
+
+def _keeps_from(pod: PlacedPod, other: PlacedPod) -> bool:
+    """Whether a pod is not to be on the node of another."""
+    terms = pod.spec.affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
+    return any(
+        term.topology_key == HOSTNAME
+        and pod.metadata.namespace == other.metadata.namespace
+        and term.label_selector.match_labels.items() <= other.metadata.labels.items()
+        for term in terms
+    )
 
 
 def _waits(pod: Pod) -> bool:

@@ -134,3 +134,12 @@ def test_no_node_ever_gives_more_than_it_has(devices: list[int], desired_states:
             left[chosen] -= desired
             taken[chosen] = taken.get(chosen, requested(pod({}))) + requested(wanted)
     assert min(left.values(), default=0) >= 0
+
+
+def test_the_node_of_a_pod_that_is_to_be_kept_away_from_is_none() -> None:
+    nodes = [node("a"), node("b")]
+    assert choose(pod({}), nodes, {}, apart={"a"}) == ("b", "")
+    assert choose(pod({}), nodes[:1], {}, apart={"a"}) == (
+        "",
+        "0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules.",
+    )

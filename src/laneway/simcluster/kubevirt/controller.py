@@ -1,4 +1,4 @@
-"""KubeVirt as a whole: its caches and its two controllers."""
+"""KubeVirt as a whole: its caches and its controllers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from laneway.kube.client import Client
 from laneway.kube.controller import run_workers
 from laneway.kube.events import EventRecorder
 from laneway.kube.informer import Informer
-from laneway.kube.kubevirt import KUBEVIRTS
+from laneway.kube.kubevirt import KUBEVIRTS, LABEL_CREATED_BY, MIGRATIONS
 from laneway.kube.pods import PODS
 from laneway.kube.resource import KubeObject
+from laneway.simcluster.kubevirt.evacuation import EvacuationController
 from laneway.simcluster.kubevirt.instances import InstanceController
+from laneway.simcluster.kubevirt.migrating import subject
+from laneway.simcluster.kubevirt.migrations import MigrationController
 from laneway.simcluster.kubevirt.objects import INSTANCES, LABEL_LAUNCHER, VMS
 from laneway.simcluster.kubevirt.vms import VmController
 from laneway.simcluster.runtime import Runtime
@@ -28,9 +31,21 @@ class KubeVirt:
         self._recorder = EventRecorder(client, "virtualmachine-controller")
         vms = Informer(client, VMS)
         instances = Informer(client, INSTANCES, indexers={"uid": lambda one: [one.metadata.uid]})
-        pods = Informer(client, PODS, label_selector=f"{LABEL_LAUNCHER}=virt-launcher")
+        pods = Informer(
+            client,
+            PODS,
+            label_selector=f"{LABEL_LAUNCHER}=virt-launcher",
+            indexers={"instance": lambda pod: [pod.metadata.labels.get(LABEL_CREATED_BY, "")]},
+        )
+        migrations = Informer(client, MIGRATIONS, indexers={"instance": lambda one: [subject(one)]})
         installations = Informer(client, KUBEVIRTS)
-        self._informers: list[Informer[KubeObject]] = [vms, instances, pods, installations]
+        self._informers: list[Informer[KubeObject]] = [
+            vms,
+            instances,
+            pods,
+            migrations,
+            installations,
+        ]
         self._vms = VmController(client, self._recorder, vms, instances)
         self._instances = InstanceController(
             client,
@@ -38,6 +53,22 @@ class KubeVirt:
             runtimes,
             instances=instances,
             pods=pods,
+            installations=installations,
+        )
+
+        self._migrations = MigrationController(
+            client,
+            self._recorder,
+            runtimes,
+            migrations=migrations,
+            instances=instances,
+            pods=pods,
+        )
+        self._evacuation = EvacuationController(
+            client,
+            self._recorder,
+            instances=instances,
+            migrations=migrations,
             installations=installations,
         )
 
@@ -49,5 +80,5 @@ class KubeVirt:
                 tasks.create_task(informer.run())
             for informer in self._informers:
                 await informer.synced.wait()
-            for controller in (self._vms, self._instances):
+            for controller in (self._vms, self._instances, self._migrations, self._evacuation):
                 tasks.create_task(run_workers(controller.queue, controller.reconcile, _WORKERS))

@@ -13,7 +13,7 @@ import msgspec
 from laneway.api import ObjectMeta
 from laneway.kube.client import Client
 from laneway.kube.errors import AlreadyExistsError, NotFoundError
-from laneway.kube.kubevirt import KUBEVIRTS
+from laneway.kube.kubevirt import KUBEVIRTS, MIGRATIONS
 from laneway.kube.resource import Resource
 from laneway.simcluster.definitions import install_missing
 from laneway.simcluster.kubevirt.objects import INSTANCES, VMS
@@ -35,7 +35,7 @@ _NAMESPACES = Resource("", "v1", "namespaces", False, _Named)
 
 async def install(client: Client) -> None:
     """Create what is missing. Raises KubeError, and TimeoutError if the kinds are never served."""
-    names = [str(kind) for kind in (VMS, INSTANCES, KUBEVIRTS)]
+    names = [str(kind) for kind in (VMS, INSTANCES, MIGRATIONS, KUBEVIRTS)]
     await install_missing(client, __package__, names)
     with contextlib.suppress(AlreadyExistsError):
         await client.create(_NAMESPACES, {"metadata": {"name": NAMESPACE}})

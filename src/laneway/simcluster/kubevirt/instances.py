@@ -31,7 +31,8 @@ from laneway.kube.pods import PODS, Pod
 from laneway.kube.queue import WorkQueue
 from laneway.kube.resource import Key, key_of
 from laneway.simcluster.kubevirt.launcher import LauncherError, device_paths
-from laneway.simcluster.kubevirt.manifest import CONTAINER, launcher_pod, pod_name, refused
+from laneway.simcluster.kubevirt.manifest import CONTAINER, current_pod, launcher_pod, refused
+from laneway.simcluster.kubevirt.migrating import migratable
 from laneway.simcluster.kubevirt.objects import (
     FINAL,
     FINALIZER_INSTANCE,
@@ -61,7 +62,10 @@ class InstanceController:
         pods: Informer[Pod],
         installations: Informer[KubeVirt],
     ) -> None:
-        """`runtimes`: by node; of nodes without one no instance gets beyond its pod."""
+        """`runtimes`: by node; of nodes without one no instance gets beyond its pod.
+
+        `pods` has the index `instance`, by uid.
+        """
         self.queue: WorkQueue[Key] = WorkQueue(cap=10.0)
         self._client = client
         self._recorder = recorder
@@ -92,10 +96,10 @@ class InstanceController:
         instance = self._instances.store.get(key.name, key.namespace)
         if instance is None:
             return None
-        pod = self._pods.store.get(pod_name(instance), key.namespace)
+        pod = self._pods.store.get(current_pod(instance), key.namespace)
         with contextlib.suppress(ConflictError, NotFoundError):
             if instance.metadata.deletion_timestamp:
-                await self._end(instance, pod)
+                await self._end(instance)
             elif instance.status.phase in ("", "Pending"):
                 return await self._make_pod(instance, pod)
             elif instance.status.phase not in FINAL:
@@ -144,7 +148,7 @@ class InstanceController:
         elif pod.status.phase in ENDED:
             await self._over(instance, pod.status.phase, "PodTerminating", pod.status.message)
         elif phase == "Running":
-            return
+            await self._write(instance, phase, [migratable(instance)])
         elif pod.status.phase == "Running":
             if phase == "Scheduling":
                 await self._write(instance, "Scheduled", node=pod.spec.node_name, pod=pod)
@@ -158,9 +162,18 @@ class InstanceController:
 
     async def _find(self, instance: Instance) -> Pod | None:
         try:
-            return await self._client.get(PODS, pod_name(instance), instance.metadata.namespace)
+            return await self._client.get(PODS, current_pod(instance), instance.metadata.namespace)
         except NotFoundError:
             return None
+
+    async def _all_pods(self, instance: Instance) -> list[Pod]:
+        """Those that it has left for another by migration included."""
+        uid = instance.metadata.uid
+        if known := self._pods.store.by("instance", uid):
+            return known
+        selector = f"{LABEL_CREATED_BY}={uid}"
+        pages = self._client.list(PODS, instance.metadata.namespace, label_selector=selector)
+        return [PODS.decode(item) async for page in pages for item in page.items]
 
     async def _start(self, instance: Instance, pod: Pod) -> None:
         """Have the pod's process open the devices; it may have done so before we were killed."""
@@ -181,23 +194,25 @@ class InstanceController:
             runtime.exit(uid, 1)
             return
         ready = Condition(type="Ready", status="True")
-        await self._write(instance, "Running", [ready], dropped=("PodScheduled", "Synchronized"))
+        said = [ready, migratable(instance)]
+        await self._write(instance, "Running", said, dropped=("PodScheduled", "Synchronized"))
         text = "VirtualMachineInstance started."
         self._recorder.record(INSTANCES.ref(instance), "Started", text)
 
     async def _over(self, instance: Instance, phase: str, reason: str, message: str) -> None:
+        """Only of the version that was looked at: the instance may be in another pod by now."""
         ended = _not_ready(reason, message or _GUEST_NOT_RUNNING)
-        await self._write(instance, phase, [ended], dropped=("PodScheduled",))
+        await self._write(instance, phase, [ended], dropped=("PodScheduled",), exact=True)
 
-    async def _end(self, instance: Instance, pod: Pod | None) -> None:
-        """Delete the pod, then say that it is over, then let the object go."""
+    async def _end(self, instance: Instance) -> None:
+        """Delete the pods, then let the object go."""
         meta = instance.metadata
-        if pod is None:
-            pod = await self._find(instance)
-        if pod is not None:
+        pods = await self._all_pods(instance)
+        for pod in pods:
             if not pod.metadata.deletion_timestamp:
                 uid = pod.metadata.uid
                 await self._client.delete(PODS, pod.metadata.name, meta.namespace, uid=uid)
+        if pods:
             return
         if FINALIZER_INSTANCE not in meta.finalizers:
             return
@@ -216,6 +231,7 @@ class InstanceController:
         dropped: Sequence[str] = (),
         node: str = "",
         pod: Pod | None = None,
+        exact: bool = False,
     ) -> None:
         """Write what differs. The kind has no status subresource."""
         now = timestamp(datetime.now(UTC))
@@ -228,13 +244,15 @@ class InstanceController:
         if conditions != list(instance.status.conditions):
             status["conditions"] = msgspec.to_builtins(conditions)
         metadata: dict[str, Json] = {"uid": instance.metadata.uid}
+        if exact:
+            metadata["resourceVersion"] = instance.metadata.resource_version
         if node and pod is not None:
             status |= {"nodeName": node, "activePods": {pod.metadata.uid: node}}
             metadata["labels"] = {LABEL_NODE: node}
         if FINALIZER_INSTANCE not in instance.metadata.finalizers:
             metadata["finalizers"] = [*instance.metadata.finalizers, FINALIZER_INSTANCE]
             metadata["resourceVersion"] = instance.metadata.resource_version
-        if not status and len(metadata) == 1:
+        if not status and not metadata.keys() & {"finalizers", "labels"}:
             return
         meta = instance.metadata
         body = {"metadata": metadata, "status": status}

@@ -12,25 +12,48 @@ from laneway.kube.kubevirt import (
     LABEL_CREATED_BY,
     LABEL_VM,
     PermittedHostDevices,
+    VirtualMachineInstanceMigration,
 )
 from laneway.simcluster.kubevirt.objects import LABEL_LAUNCHER, Instance, desired, owned_by
+from laneway.simcluster.objects import HOSTNAME
 
 CONTAINER = "compute"
-_MAX_LABEL = 63
+LABEL_MIGRATION = "kubevirt.io/migrationJobUID"
+"""On a pod into which an instance migrates: uid of the migration."""
+ANNOTATION_MIGRATION = "kubevirt.io/migrationJobName"
+"""On the same pod: the name of the migration."""
+MAX_LABEL = 63
 _OVERCOMMIT = 10
 """Virtual processors on one real one, as KubeVirt does by itself."""
 
 
 def pod_name(instance: Instance) -> str:
     """Always the same for one instance, so that two looks at it cannot make two pods."""
-    suffix = hashlib.sha256(instance.metadata.uid.encode()).hexdigest()[:5]
-    stem = instance.metadata.name[:230].rstrip("-.")
+    return _name(instance.metadata.name, instance.metadata.uid)
+
+
+def target_name(migration: VirtualMachineInstanceMigration) -> str:
+    """The pod into which an instance migrates; always the same for one migration."""
+    return _name(migration.spec.vmi_name, migration.metadata.uid)
+
+
+def current_pod(instance: Instance) -> str:
+    """The pod in which an instance is: another one after each migration that went well."""
+    state = instance.status.migration_state
+    if state is None or not state.migration_uid:
+        return pod_name(instance)
+    return state.target_pod if state.completed and not state.failed else state.source_pod
+
+
+def _name(vmi: str, uid: str) -> str:
+    suffix = hashlib.sha256(uid.encode()).hexdigest()[:5]
+    stem = vmi[:230].rstrip("-.")
     return f"virt-launcher-{stem}-{suffix}"
 
 
 def hostname(instance: Instance) -> str:
     """What the guest is to call itself, which is also how KubeVirt labels the pod."""
-    return str(instance.spec.get("hostname") or instance.metadata.name.split(".")[0][:_MAX_LABEL])
+    return str(instance.spec.get("hostname") or instance.metadata.name.split(".")[0][:MAX_LABEL])
 
 
 def refused(instance: Instance, permitted: PermittedHostDevices | None) -> str:
@@ -94,6 +117,35 @@ def launcher_pod(instance: Instance) -> JsonObject:
             "nodeSelector": dict(wanted.node_selector),
             "restartPolicy": "Never",
             "terminationGracePeriodSeconds": grace if isinstance(grace, int) else 30,
+        },
+    }
+
+
+def target_pod(instance: Instance, migration: VirtualMachineInstanceMigration) -> JsonObject:
+    """The manifest of the pod into which an instance migrates: on any node but its own."""
+    pod = launcher_pod(instance)
+    meta, spec = members(pod["metadata"]), members(pod["spec"])
+    apart: JsonObject = {
+        "labelSelector": {"matchLabels": {LABEL_CREATED_BY: instance.metadata.uid}},
+        "topologyKey": HOSTNAME,
+    }
+    rule: JsonObject = {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
+    uid, name = migration.metadata.uid, migration.metadata.name
+    return {
+        **pod,
+        "metadata": {
+            **meta,
+            "name": target_name(migration),
+            "labels": {**members(meta["labels"]), LABEL_MIGRATION: uid},
+            "annotations": {**members(meta["annotations"]), ANNOTATION_MIGRATION: name},
+        },
+        "spec": {
+            **spec,
+            "nodeSelector": {
+                **migration.spec.added_node_selector,
+                **members(spec["nodeSelector"]),
+            },
+            "affinity": {"podAntiAffinity": rule},
         },
     }
 

@@ -6,7 +6,13 @@ import msgspec
 
 from laneway.api import ObjectMeta, decode
 from laneway.core.raw import JsonObject
-from laneway.kube.kubevirt import GROUP, InstanceSpec, InstanceStatus, VirtualMachineStatus
+from laneway.kube.kubevirt import (
+    GROUP,
+    InstanceSpec,
+    InstanceStatus,
+    MigrationState,
+    VirtualMachineStatus,
+)
 from laneway.kube.resource import Resource
 
 FINAL = frozenset({"Succeeded", "Failed"})
@@ -53,12 +59,20 @@ class Vm(_Part, frozen=True, kw_only=True):
     status: VmStatus = VmStatus()
 
 
+class Status(InstanceStatus, frozen=True, kw_only=True):
+    """Where an instance is, and where it went."""
+
+    evacuation_node_name: str = ""
+    """The node that it is to leave; set when its pod was to be evicted."""
+    migration_state: MigrationState | None = None
+
+
 class Instance(_Part, frozen=True, kw_only=True):
     """A VirtualMachineInstance."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: JsonObject = {}
-    status: InstanceStatus = InstanceStatus()
+    status: Status = Status()
 
 
 VMS = Resource(GROUP, "v1", "virtualmachines", True, Vm, "VirtualMachine")

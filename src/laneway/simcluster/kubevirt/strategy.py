@@ -60,12 +60,18 @@ def printable(vm: Vm, instance: Instance | None, *, crashing: bool) -> str:
         return "Stopping"
     scheduled = find_condition(instance.status.conditions, "PodScheduled")
     if instance.status.phase == "Running":
-        return "Running"
+        return "Migrating" if is_migrating(instance) else "Running"
     if instance.status.phase in FINAL:
         return "CrashLoopBackOff" if crashing else "Stopped"
     if scheduled is not None and scheduled.reason == "Unschedulable":
         return "ErrorUnschedulable"
     return "Starting"
+
+
+def is_migrating(instance: Instance) -> bool:
+    """Whether its memory is on its way to another node."""
+    state = instance.status.migration_state
+    return state is not None and bool(state.start_timestamp) and not state.end_timestamp
 
 
 def _ended_well(vm: Vm) -> bool:
