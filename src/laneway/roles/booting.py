@@ -1,7 +1,7 @@
 """What runs on a simulated host ends when the host reboots, and begins again with the next boot.
 
 On a real host the kernel sees to that: every process ends, and the kubelet and the agent's pod are
-started anew.
+started again.
 """
 
 from __future__ import annotations

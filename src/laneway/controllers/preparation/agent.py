@@ -199,8 +199,8 @@ class Preparing:
         self._metrics.wrote("patch status", _RESOURCE.kind)
         if status.stage != stored.status.stage:
             failed = status.stage == Stage.FAILED
-            reason = f"Host{status.stage}"
-            self._recorder.record(_RESOURCE.ref(stored), reason, status.message, warning=failed)
+            text = f"{status.stage}: {status.message}"
+            self._recorder.record(_RESOURCE.ref(stored), "HostPrepared", text, warning=failed)
 
 
 def _judged(
@@ -232,7 +232,15 @@ def _judged(
 def _condition(status: HostPreparationStatus) -> Condition:
     if status.reboot_refused:
         return ready("RebootRefused", status.reboot_refused, status=False)
-    return ready(status.stage or "Unknown", status.message, status=status.stage == Stage.READY)
+    match status.stage:
+        case Stage.READY:
+            return ready("HostReady", status.message)
+        case Stage.PLANNED:
+            return ready("Planned", status.message, status=False)
+        case Stage.STAGED:
+            return ready("Staged", status.message, status=False)
+        case _:
+            return ready("HostNotPrepared", status.message, status=False)
 
 
 def _vm_uses(files: Hardware, inventory: Inventory) -> Sequence[str]:

@@ -242,8 +242,8 @@ class Rollouts(Leading[str]):
         log.info("node %s: %s. %s", name, rollout.stage or "nothing to do", rollout.message)
         if rollout.stage in _ACTIVE or rollout.stage is Stage.FAILED:
             failed = rollout.stage is Stage.FAILED
-            reason = f"Host{rollout.stage}"
-            self._recorder.record(_NODES.ref(node), reason, rollout.message, warning=failed)
+            text = f"{rollout.stage}: {rollout.message}"
+            self._recorder.record(_NODES.ref(node), "HostRollout", text, warning=failed)
 
     async def _cordon(self, node: CoreNode, *, cordoned: bool) -> None:
         name = node.metadata.name

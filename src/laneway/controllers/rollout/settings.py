@@ -58,13 +58,13 @@ class Switches(Leading[str]):
             match said:
                 case "true":
                     await self._switch(key, SWITCHES[key])
-                    await self._tell(setting, "True", "Enabled", f"HostPolicy {key} applies.")
+                    await self._answer(setting, "True", "Enabled", f"HostPolicy {key} applies.")
                 case "false" | "":
                     await self._switch(key, NOTHING)
-                    await self._tell(setting, "False", "Disabled", "The setting is off.")
+                    await self._answer(setting, "False", "Disabled", "The setting is off.")
                 case _:
                     why = f"The value {said[:40]!r} is neither true nor false. Nothing is changed."
-                    await self._tell(setting, "Unknown", "InvalidValue", why)
+                    await self._answer(setting, "Unknown", "InvalidValue", why)
         except (ConflictError, AlreadyExistsError):
             return Retry(0.5)
         return None
@@ -92,7 +92,7 @@ class Switches(Leading[str]):
         await self._client.patch(_POLICIES, name, {"metadata": version, "spec": spec})
         self._metrics.wrote("patch", _POLICIES.kind)
 
-    async def _tell(
+    async def _answer(
         self, setting: Setting, status: Literal["True", "False", "Unknown"], reason: str, text: str
     ) -> None:
         meta = setting.metadata

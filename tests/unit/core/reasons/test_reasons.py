@@ -26,6 +26,7 @@ POSITIONS = {
     "NewEvent": 1,
     "OperationNames": 1,
     "Say": 0,
+    "_answer": 2,
     "_condition_of": 1,
     "_not_ready": 0,
     "_said": 2,
