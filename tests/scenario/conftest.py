@@ -28,6 +28,7 @@ from laneway.controllers.metrics import MetricFamilies
 from laneway.controllers.timing import Timing
 from laneway.host.scan import scan
 from laneway.kube.client import Client
+from laneway.kube.cluster import ClusterConfig
 from laneway.kube.config import load
 from laneway.kube.errors import NotFoundError
 from laneway.kube.resource import served
@@ -61,6 +62,8 @@ class Cluster:
         self.own = self.kubevirts = client
         """What agents and managers use, and KubeVirt: other users where a webhook looks at that."""
         self.server = server
+        self.config: ClusterConfig | None = None
+        """How the server is reached, where no webhook tells users apart."""
         self.families = MetricFamilies()
         self.timing = Timing()
         """Of agents that are yet to be started."""
@@ -68,6 +71,12 @@ class Cluster:
         self._database = database
         self.folder = database.parent / "nodes"
         """What agents keep on their nodes, a folder each."""
+
+    async def connect(self) -> Client:
+        """A client of its own: the watches of many agents take up the connections of one."""
+        if self.config is None:
+            return self.own
+        return await self._stack.enter_async_context(Client(self.config))
 
     async def get(self, cls: type[Any], name: str) -> Any:
         return await self.client.get(served(cls), name)
@@ -325,7 +334,9 @@ async def cluster(tmp_path: Path, beginning: Path, reviewed: bool) -> AsyncItera
         contextlib.AsyncExitStack() as stack,
     ):
         client = await stack.enter_async_context(Client(load(kubeconfig)))
-        yield Cluster(client, server, stack, tmp_path / DATABASE)
+        found = Cluster(client, server, stack, tmp_path / DATABASE)
+        found.config = load(kubeconfig)
+        yield found
 
 
 @contextlib.asynccontextmanager

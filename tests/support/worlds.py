@@ -178,10 +178,11 @@ class World:
         state.mkdir(parents=True)
         hardware = Hardware(host, host, open_state(str(state), host))
         server = NodeHost(name, hardware, spec, node.kubelet_folder, runtime)
-        kubelet = HostKubelet(server, self.client, runtime, down_seconds=DOWN_SECONDS)
+        client = self.agent_clients.get(name) or await self.cluster.connect()
+        kubelet = HostKubelet(server, client, runtime, down_seconds=DOWN_SECONDS)
         agent = HostAgent(
             server,
-            self.agent_clients.get(name, self.cluster.own),
+            client,
             self.cluster.families,
             timing=self.cluster.timing,
             down_seconds=DOWN_SECONDS,

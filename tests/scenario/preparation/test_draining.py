@@ -8,6 +8,7 @@ from typing import Any
 from laneway.api import CoreNode, HostPolicy
 from laneway.kube.pods import DAEMON_SETS, PODS
 from laneway.kube.resource import Resource, served
+from laneway.simcluster.kubevirt.objects import INSTANCES
 from support.worlds import NAMESPACE, World
 
 Make = Callable[..., Awaitable[Any]]
@@ -115,3 +116,21 @@ async def test_a_pause_in_the_middle_gives_the_node_back(
     await world.until(served(CoreNode), "n1", lambda one: not one.spec.unschedulable)
 
     assert node.host.boots == 0
+
+
+async def test_a_vm_without_devices_goes_to_another_node_and_runs_on(
+    world: World, policy: Make, reason: Make
+) -> None:
+    for name in ("n1", "n2"):
+        await world.add_server(name, BARE)
+    await world.make_vm("web")
+    before = await world.running("web")
+    home = before.status.node_name
+
+    await policy(nodeSelector={"names": [home]}, iommu=True)
+    await reason("gpus", "RolledOut")
+
+    after = await world.client.get(INSTANCES, "web", NAMESPACE)
+    assert after.metadata.uid == before.metadata.uid  # it never ended
+    assert {home, after.status.node_name} == {"n1", "n2"}
+    assert world.nodes[home].host.boots == 1

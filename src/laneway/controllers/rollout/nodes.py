@@ -25,10 +25,17 @@ from laneway.controllers.rollout.asked import (
     Merged,
     merged,
     requested_by,
-    selected,
     selecting,
 )
-from laneway.controllers.rollout.observing import node_of, rollout_of, stored, terms_of, vms_of
+from laneway.controllers.rollout.observing import (
+    Standing,
+    node_of,
+    rollout_of,
+    standing_of,
+    stored,
+    terms_of,
+    vms_of,
+)
 from laneway.controllers.written import Written
 from laneway.core import keys
 from laneway.core.rollout.node import Rollout, Stage, next_step
@@ -83,6 +90,8 @@ class Rollouts(Leading[str]):
         self._recorder = recorder
         self._clock = clock
         self._written = Written()
+        self._standings: dict[str, Standing] = {}
+        """Of policies, by name, as long as nothing changes: many nodes ask for the same."""
         self.needs = (caches.nodes, caches.policies, caches.preparations)
         caches.nodes.subscribe(self._node_changed)
         caches.policies.subscribe(self._policy_changed)
@@ -98,21 +107,25 @@ class Rollouts(Leading[str]):
             return
         self.ask([changed.metadata.name])
         if before is None or after is None or _presence(before) != _presence(after):
-            self._ask_neighbours(changed)
+            self._ask_waiting()
 
     def _policy_changed(self, before: HostPolicy | None, after: HostPolicy | None) -> None:
         if before is None or after is None or before.spec != after.spec:
+            self._standings.clear()
             self.ask(self.everything())
 
     def _preparation_changed(self, changed: HostPreparation) -> None:
         self.ask([changed.metadata.name])
-        node = self._caches.nodes.store.get(changed.metadata.name)
-        if node is not None and not changed.spec.rollout.stage:
-            self._ask_neighbours(node)  # which may be waiting for its place
+        if changed.spec.rollout.stage in ("", Stage.FAILED):
+            self._ask_waiting()
+        else:
+            self._standings.clear()
 
-    def _ask_neighbours(self, node: CoreNode) -> None:
-        for policy in selecting(self._caches.policies.store, node):
-            self.ask(one.metadata.name for one in selected(policy, self._caches.nodes.store))
+    def _ask_waiting(self) -> None:
+        """Look again at nodes that may wait for the place of another."""
+        self._standings.clear()
+        stores = self._caches.preparations.store
+        self.ask(one.metadata.name for one in stores if one.spec.rollout.stage)
 
     # ------------------------------------------------------------------------------ one node
 
@@ -187,11 +200,11 @@ class Rollouts(Leading[str]):
         if rollout.stage is Stage.DRAINING and not case.all_say(lambda one: one.skip_drain):
             left = await draining.pods_on(self._client, node.metadata.name)
         seen = node_of(node, case.known, vms, left.names)
-        known = {one.metadata.name: one for one in self._caches.preparations.store}
-        step = next_step(seen, rollout, self._terms(case, known), self._clock())
+        step = next_step(seen, rollout, self._terms(case, self._standing), self._clock())
         if step.rollout.stage is Stage.DRAINING is not rollout.stage:
             known = await self._fresh()
-            step = next_step(seen, rollout, self._terms(case, known), self._clock())
+            terms = self._terms(case, lambda one: self._look(one, known))
+            step = next_step(seen, rollout, terms, self._clock())
         if step.cordon is False and node.spec.unschedulable:
             await self._cordon(node, cordoned=False)
         if step.rollout != rollout:
@@ -204,12 +217,23 @@ class Rollouts(Leading[str]):
             await draining.move(self._client, instances, vms, stop=stop)
         return _again(step.rollout)
 
-    def _terms(self, case: _Case, preparations: Mapping[str, HostPreparation]) -> list[Terms]:
+    def _terms(self, case: _Case, standing: Callable[[HostPolicy], Standing]) -> list[Terms]:
         """What all policies of a node say about its reboot."""
         if case.asked.problem:
             return [Terms(policy="", invalid=case.asked.problem)]
-        nodes, now = self._caches.nodes.store, self._clock()
-        return [terms_of(one, case.node, nodes, preparations, now) for one in case.policies]
+        name, now = case.node.metadata.name, self._clock()
+        return [terms_of(one, name, standing(one), now) for one in case.policies]
+
+    def _standing(self, policy: HostPolicy) -> Standing:
+        """How the nodes of a policy are, as the caches have it."""
+        name = policy.metadata.name
+        if name not in self._standings:
+            known = {one.metadata.name: one for one in self._caches.preparations.store}
+            self._standings[name] = self._look(policy, known)
+        return self._standings[name]
+
+    def _look(self, policy: HostPolicy, known: Mapping[str, HostPreparation]) -> Standing:
+        return standing_of(policy, self._caches.nodes.store, known)
 
     async def _fresh(self) -> dict[str, HostPreparation]:
         """Every preparation as the server has it now."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, time
+from typing import NamedTuple
 
 from laneway.api import (
     CoreNode,
@@ -94,29 +95,38 @@ def stored(rollout: Rollout) -> HostRolloutState:
     )
 
 
-def terms_of(
-    policy: HostPolicy,
-    node: CoreNode,
-    nodes: Iterable[CoreNode],
-    preparations: Mapping[str, HostPreparation],
-    now: float,
-) -> Terms:
-    """What a policy says about one of its nodes."""
-    away, failed = [], ""
+class Standing(NamedTuple):
+    """How the nodes of a policy are, taken together."""
+
+    nodes: int
+    """How many there are."""
+    away: frozenset[str]
+    """Those that count against the number of nodes that may be away."""
+    failed: frozenset[str]
+
+
+def standing_of(
+    policy: HostPolicy, nodes: Iterable[CoreNode], preparations: Mapping[str, HostPreparation]
+) -> Standing:
+    """How the nodes of a policy are."""
     mine = selected(policy, nodes)
-    for other in mine:
-        name = other.metadata.name
-        if name == node.metadata.name:
-            continue
+    away, failed = set(), set()
+    for node in mine:
+        name = node.metadata.name
         preparation = preparations.get(name, HostPreparation())
         stage = _stage(preparation.spec.rollout.stage)
-        if is_away(node_of(other, preparation, ()), stage):
-            away.append(name)
+        if is_away(node_of(node, preparation, ()), stage):
+            away.add(name)
         if stage is Stage.FAILED:
-            failed = name
+            failed.add(name)
+    return Standing(len(mine), frozenset(away), frozenset(failed))
+
+
+def terms_of(policy: HostPolicy, node: str, standing: Standing, now: float) -> Terms:
+    """What a policy says about one of its nodes."""
     rollout = policy.spec.rollout
     try:
-        allowed = budget(rollout.max_unavailable, len(mine))
+        allowed = budget(rollout.max_unavailable, standing.nodes)
     except ValueError:
         allowed = 0
     windows = rollout.reboot.windows
@@ -129,8 +139,8 @@ def terms_of(
         open_now=any(_is_open(window, now) for window in windows),
         windows=words(_window(window) for window in windows),
         budget=allowed,
-        away=tuple(away),
-        failed=failed,
+        away=len(standing.away - {node}),
+        failed=min(standing.failed - {node}, default=""),
     )
 
 

@@ -33,8 +33,8 @@ class Terms(NamedTuple):
     """In words."""
     budget: int = 1
     """So many of its nodes may be away at once."""
-    away: tuple[str, ...] = ()
-    """Its other nodes that are."""
+    away: int = 0
+    """So many of its other nodes are."""
     invalid: str = ""
     """Why nothing can be said of what the node is to have."""
     failed: str = ""
@@ -75,9 +75,9 @@ def withheld(terms: Sequence[Terms], node: str, *, approved: bool, staying: Sequ
             return (
                 f"The roll-out of HostPolicy {one.policy} has stopped, as node {one.failed} failed."
             )
-        if len(one.away) >= one.budget:
-            names = few(one.away)
-            return f"HostPolicy {one.policy} lets no further node be away now (away: {names})."
+        if one.away >= one.budget:
+            # Whichever these are: all nodes that wait would be written whenever that changes.
+            return f"HostPolicy {one.policy} allows no further unavailable node now."
     return ""
 
 

@@ -85,7 +85,7 @@ def _look(server: Server, servers: list[Server], budget: int, now: float) -> Non
     others = [one for one in servers if one is not server]
     away = [one.name for one in others if is_away(one.seen(), one.rollout.stage)]
     failed = [one.name for one in others if one.rollout.stage is Stage.FAILED]
-    terms = Terms("p", when=WHEN_FREE, budget=budget, away=tuple(away), failed="".join(failed[:1]))
+    terms = Terms("p", when=WHEN_FREE, budget=budget, away=len(away), failed="".join(failed[:1]))
     before = server.rollout.stage
     step = next_step(server.seen(), server.rollout, [terms], now)
     if step.rollout.stage is Stage.DRAINING is not before:

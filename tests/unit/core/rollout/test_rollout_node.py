@@ -162,7 +162,7 @@ def test_a_command_repeats_what_failed() -> None:
 
 def test_the_strictest_policy_of_a_node_counts() -> None:
     for one, said in (
-        (FREE._replace(policy="a", away=("n2",)), "away: n2"),
+        (FREE._replace(policy="a", away=1), "no further unavailable node"),
         (FREE._replace(policy="a", failed="n3"), "n3 failed"),
         (Terms("a"), "never reboots"),
         (Terms("a", when="InWindow", windows="Sat"), "its window: Sat"),

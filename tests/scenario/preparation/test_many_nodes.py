@@ -1,0 +1,70 @@
+"""A roll-out over fifty servers, some of which fail, under managers that are killed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from laneway.api import HostPolicy, HostPreparation
+from laneway.core.keys import ANNOTATION_REBOOT
+from laneway.core.rollout.node import AWAY
+from laneway.kube.informer import Informer
+from laneway.kube.resource import served
+from laneway.sim.boot import CONFIG
+from support.worlds import World
+
+Make = Callable[..., Awaitable[Any]]
+NODES = 50
+AT_ONCE = 5
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_never_more_nodes_are_away_than_allowed_whoever_leads(
+    world: World, policy: Make, stage: Make
+) -> None:
+    names = [f"n{number:02}" for number in range(NODES)]
+    for name in names:
+        await world.add_server(name, "plain,iommu=off")
+    luck = random.Random(5)
+    informer = Informer(world.client, served(HostPreparation))
+    most, finished, failed = 0, asyncio.Event(), asyncio.Event()
+
+    def look(_before: Any, _after: Any) -> None:
+        nonlocal most
+        stages = [one.spec.rollout.stage for one in informer.store]
+        most = max(most, sum(stage in AWAY for stage in stages))
+        if "Failed" in stages:
+            failed.set()
+        done = [one for one in informer.store if one.status.stage == "Ready"]
+        if len(done) == NODES and not any(stages):
+            finished.set()
+
+    informer.subscribe(look)
+    watching = asyncio.create_task(informer.run())
+    await policy(when="Never", rollout={"maxUnavailable": "10%"})
+    bad = luck.choice(names)
+    await stage(bad, "RebootPending")
+    config = world.nodes[bad].host.read(CONFIG).decode()
+    world.nodes[bad].host.replace(CONFIG, config[:300])
+
+    change = {"spec": {"rollout": {"reboot": {"when": "WhenFree"}}}}
+    await world.client.patch(served(HostPolicy), "gpus", change)
+    for _ in range(5):
+        await world.restart_manager()
+        await asyncio.sleep(luck.uniform(0.1, 1.0))
+    await failed.wait()
+    world.nodes[bad].host.replace(CONFIG, config)
+    one = await stage(bad, "Failed")
+    allowed = {"metadata": {"annotations": {ANNOTATION_REBOOT: one.status.boot_id}}}
+    await world.client.patch(served(HostPreparation), bad, allowed)
+    await world.restart_manager()
+    await finished.wait()
+    watching.cancel()
+
+    assert 1 < most <= AT_ONCE
+    assert {node.host.boots for node in world.nodes.values()} == {1}
