@@ -14,7 +14,7 @@ from laneway.admission.kinds import KINDS as JUDGED
 from laneway.api.fields import GROUP, VERSION
 from laneway.api.registry import KINDS
 from laneway.cli import cli
-from laneway.core.keys import ANNOTATION_REQUESTERS, LABEL_BAREMETAL_GPUS
+from laneway.core.keys import ANNOTATION_REQUESTERS, LABEL_BAREMETAL_GPUS, LABEL_GPU_WORKLOAD
 from laneway.kube.kubevirt import ANNOTATION_ADMITTED
 from support.chart import NAMESPACE, Object, find, render, templates
 
@@ -309,9 +309,12 @@ def test_of_nodes_only_those_are_asked_about_that_have_our_label(rendered: list[
         if any(rule["resources"] == ["nodes"] for rule in webhook["rules"])
     ]
 
-    [selector] = [webhook["objectSelector"]["matchExpressions"] for webhook in asked]
-    assert selector == [{"key": LABEL_BAREMETAL_GPUS, "operator": "Exists"}]
-    assert [webhook["failurePolicy"] for webhook in asked] == ["Ignore"]
+    selectors = [webhook["objectSelector"]["matchExpressions"] for webhook in asked]
+    assert selectors == [
+        [{"key": label, "operator": "Exists"}]
+        for label in (LABEL_GPU_WORKLOAD, LABEL_BAREMETAL_GPUS)
+    ]
+    assert {webhook["failurePolicy"] for webhook in asked} == {"Ignore"}
 
 
 def test_of_pods_only_those_are_asked_about_that_request_devices(rendered: list[Object]) -> None:

@@ -17,7 +17,6 @@ from laneway.core.refusals.admission import (
     DeviceClaimed,
     DeviceInUse,
     FieldImmutable,
-    GpusForContainers,
     GpuShared,
     GroupMemberInUse,
     NoIommuGroup,
@@ -117,7 +116,6 @@ from laneway.core.refusals.layouts import (
 from laneway.core.refusals.plans import DeviceChanged, DeviceDisappeared, HostBusy, WriteFailed
 from laneway.core.refusals.sharing import (
     GpuObjectShared,
-    GpuPodsRunning,
     GpuSharedOnNode,
     InstancesUnavailable,
     MigVgpusEnabled,
@@ -165,6 +163,15 @@ from laneway.core.refusals.vsphere import (
     NoRoom,
     ResourcePoolUnresolved,
 )
+from laneway.core.refusals.workloads import (
+    ContainerGpusMixed,
+    ContainerGpuUnserved,
+    GpuPodsRunning,
+    GpuServesVms,
+    GpusForContainers,
+    NoGpu,
+    WorkloadsContradict,
+)
 
 
 def processes_of(refusals: Iterable[Refusal]) -> tuple[int, ...]:
@@ -185,6 +192,8 @@ __all__ = [
     "ClaimNameMismatch",
     "ClaimNodeNotFound",
     "ClaimedByOther",
+    "ContainerGpuUnserved",
+    "ContainerGpusMixed",
     "CountInvalid",
     "CriticalToNode",
     "DeviceAllocated",
@@ -219,6 +228,7 @@ __all__ = [
     "GpuObjectShared",
     "GpuOwnedByLayout",
     "GpuPodsRunning",
+    "GpuServesVms",
     "GpuShared",
     "GpuSharedOnNode",
     "GpuUnreadable",
@@ -245,6 +255,7 @@ __all__ = [
     "ModeWithoutVfs",
     "MultipleDisplays",
     "NameMismatch",
+    "NoGpu",
     "NoGpuInstances",
     "NoHostInDomain",
     "NoIommuGroup",
@@ -309,6 +320,7 @@ __all__ = [
     "VgpuNotConfigured",
     "VgpuUnsupported",
     "VgpusEnabled",
+    "WorkloadsContradict",
     "WriteFailed",
     "reason_of",
 ]
