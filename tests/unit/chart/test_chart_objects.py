@@ -16,7 +16,7 @@ from laneway.api.registry import KINDS
 from laneway.cli import cli
 from laneway.core.keys import ANNOTATION_REQUESTERS, LABEL_BAREMETAL_GPUS, LABEL_GPU_WORKLOAD
 from laneway.kube.kubevirt import ANNOTATION_ADMITTED
-from support.chart import NAMESPACE, Object, find, render, templates
+from support.chart import NAMESPACE, Object, find, own_templates, render, templates
 
 KUBEVIRT = {
     ("kubevirt.io", "v1", "virtualmachines"),
@@ -56,7 +56,7 @@ CLUSTER_WIDE = {
 
 def containers(objects: list[Object]) -> Iterator[tuple[str, Object, Object]]:
     """Every container with the component and the pod that it is of."""
-    for _, template in templates(objects):
+    for _, template in own_templates(objects):
         component = template["metadata"]["labels"]["app.kubernetes.io/component"]
         for kind in ("initContainers", "containers"):
             for container in template["spec"].get(kind, []):
@@ -100,7 +100,7 @@ def test_only_the_agent_sees_the_node(rendered: list[Object]) -> None:
 
 
 def test_the_agent_sees_of_the_node_what_it_needs(rendered: list[Object]) -> None:
-    (agent,) = (template for _, template in templates(rendered) if _["kind"] == "DaemonSet")
+    (agent,) = (template for _, template in own_templates(rendered) if _["kind"] == "DaemonSet")
     (container,) = agent["spec"]["containers"]
     options = dict(arg.split("=", 1) for arg in container["args"] if "=" in arg)
     kubelet = options["--kubelet-dir"]
@@ -211,7 +211,7 @@ def test_every_port_that_is_asked_exists(rendered: list[Object]) -> None:
 
 
 def test_those_that_run_on_and_on_are_asked_how_they_are(rendered: list[Object]) -> None:
-    for owner, template in templates(rendered):
+    for owner, template in own_templates(rendered):
         if owner["kind"] != "Job":
             for container in template["spec"]["containers"]:
                 assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
