@@ -14,7 +14,12 @@ from laneway.admission.kinds import KINDS as JUDGED
 from laneway.api.fields import GROUP, VERSION
 from laneway.api.registry import KINDS
 from laneway.cli import cli
-from laneway.core.keys import ANNOTATION_REQUESTERS, LABEL_BAREMETAL_GPUS, LABEL_GPU_WORKLOAD
+from laneway.core.keys import (
+    ANNOTATION_REQUESTERS,
+    LABEL_BAREMETAL_GPUS,
+    LABEL_GPU_WORKLOAD,
+    LABEL_NVIDIA_WORKLOAD,
+)
 from laneway.kube.kubevirt import ANNOTATION_ADMITTED
 from support.chart import NAMESPACE, Object, find, own_templates, render, templates
 
@@ -302,19 +307,33 @@ def test_every_kind_of_ours_that_people_write_is_validated_always(
     assert validated == OURS - {(GROUP, VERSION, plural) for plural in by_their_definition}
 
 
-def test_of_nodes_only_those_are_asked_about_that_have_our_label(rendered: list[Object]) -> None:
-    asked = [
+@pytest.mark.parametrize(
+    ("before", "after", "asked"),
+    [
+        ({}, {LABEL_GPU_WORKLOAD: "containers"}, True),
+        ({LABEL_BAREMETAL_GPUS: "true"}, None, True),
+        ({LABEL_NVIDIA_WORKLOAD: "container"}, {LABEL_NVIDIA_WORKLOAD: "vm-vgpu"}, True),
+        ({LABEL_GPU_WORKLOAD: "containers"}, {LABEL_GPU_WORKLOAD: "containers", "a": "b"}, False),
+        (None, {"a": "b"}, False),
+    ],
+)
+def test_of_nodes_only_those_are_asked_about_whose_gpus_are_to_serve_others(
+    rendered: list[Object], before: Any, after: Any, asked: bool
+) -> None:
+    [webhook] = [
         webhook
         for _, webhook in webhooks(rendered)
         if any(rule["resources"] == ["nodes"] for rule in webhook["rules"])
     ]
-
-    selectors = [webhook["objectSelector"]["matchExpressions"] for webhook in asked]
-    assert selectors == [
-        [{"key": label, "operator": "Exists"}]
-        for label in (LABEL_GPU_WORKLOAD, LABEL_BAREMETAL_GPUS)
-    ]
-    assert {webhook["failurePolicy"] for webhook in asked} == {"Ignore"}
+    old, new = (
+        {"metadata": {} if labels is None else {"labels": labels}} for labels in (before, after)
+    )
+    [condition] = webhook["matchConditions"]
+    found = program(condition["expression"]).evaluate(
+        {"object": new, "oldObject": old}, Budget(CALL_LIMIT)
+    )
+    assert found is asked
+    assert webhook["failurePolicy"] == "Ignore"
 
 
 def test_of_pods_only_those_are_asked_about_that_request_devices(rendered: list[Object]) -> None:

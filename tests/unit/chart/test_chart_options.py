@@ -186,7 +186,6 @@ def test_what_becomes_of_virtual_machines_while_no_webhook_answers(policy: str) 
     assert found["machines.laneway.harvesterhci.io"] == "Fail"
     assert found.pop("kept-machines.laneway.harvesterhci.io") == policy
     assert found.pop("nodes.laneway.harvesterhci.io") == "Ignore"
-    assert found.pop("node-workloads.laneway.harvesterhci.io") == "Ignore"
     # Allocate is the last guard: an unseen pod gets nothing that is claimed.
     assert found.pop("pods.laneway.harvesterhci.io") == "Ignore"
     assert found.pop("vsphere.laneway.harvesterhci.io") == "Ignore"
