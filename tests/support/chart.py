@@ -27,6 +27,13 @@ _PLACED = {
     "resources": {"requests": {"cpu": 1}, "limits": {"memory": "2Gi"}},
 }
 
+_PLUGIN: Object = {
+    "enabled": True,
+    "image": "r.example/plugin",
+    "version": "1.2",
+    "args": ["-v=2"],
+    "resources": {"limits": {"memory": "64Mi"}},
+}
 VALUES: dict[str, Object] = {
     "defaults": {},
     "a digest": {"image": {"repository": "r.example:5000/a/b", "digest": f"sha256:{'0a' * 32}"}},
@@ -79,6 +86,13 @@ VALUES: dict[str, Object] = {
                 "clientSecret": "laneway-oidc",
                 "ca": "login-ca",
             },
+        }
+    },
+    "device plugins of the vendors": {
+        "devicePlugins": {
+            "nvidia": {**_PLUGIN, "runtimeClassName": "nvidia"},
+            "amd": _PLUGIN,
+            "intel": _PLUGIN,
         }
     },
     "no policies of the network": {"networkPolicy": {"enabled": False}},
@@ -143,6 +157,13 @@ def templates(objects: list[Object]) -> Iterator[tuple[Object, Object]]:
         template = found.get("spec", {}).get("template") if isinstance(found, dict) else None
         if template is not None:
             yield found, template
+
+
+def own_templates(objects: list[Object]) -> Iterator[tuple[Object, Object]]:
+    """Those of Laneway's program: what vendors' need, `unit/chart/test_device_plugins.py` tells."""
+    for owner, template in templates(objects):
+        if not owner["metadata"]["name"].endswith("-device-plugin"):
+            yield owner, template
 
 
 def names_of(found: Any) -> Iterator[Any]:

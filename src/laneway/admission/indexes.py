@@ -5,7 +5,6 @@ An indexer is called by a store before the store is touched, and never raises.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -35,6 +34,7 @@ from laneway.api import (
 )
 from laneway.controllers.ledger.objects import Pod
 from laneway.core import allocation, keys, names
+from laneway.core.gpu.vendors import vendor_of_resource
 from laneway.core.pci import PciAddress
 from laneway.kube.kubevirt import LABEL_CREATED_BY, VirtualMachine, VirtualMachineInstance
 from laneway.kube.store import Indexer
@@ -42,8 +42,6 @@ from laneway.kube.store import Indexer
 _ENDED = ("Succeeded", "Failed")
 _ON_THE_WAY = ("NotPermitted", "NotRegistered")
 """Reasons of a device that is bound or made, but KubeVirt or the kubelet has yet to hear of it."""
-_CONTAINER_GPU = re.compile(r"nvidia\.com/(gpu|mig-).*|(amd|gpu\.intel)\.com/.+")
-"""What device plugins for containers call GPUs, and parts of one."""
 
 
 def _desired_node(
@@ -141,7 +139,7 @@ def _gpu_node(pod: Pod) -> Iterable[Hashable]:
         for container in (*pod.spec.containers, *pod.spec.init_containers)
         for name in container.resources.limits
     )
-    return _some(pod.spec.node_name) if any(map(_CONTAINER_GPU.fullmatch, limits)) else ()
+    return _some(pod.spec.node_name) if any(map(vendor_of_resource, limits)) else ()
 
 
 def _some(text: str) -> Iterable[Hashable]:

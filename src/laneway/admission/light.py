@@ -76,6 +76,7 @@ def _pci_device(_: type[PCIDevice], raw: bytes | msgspec.Raw) -> PCIDevice:
     text = sys.intern
     return PCIDevice(
         metadata=_metadata(whole.metadata),
+        spec=_one(whole.spec),
         status=PCIDeviceStatus(
             address=text(status.address),
             vendor_id=text(status.vendor_id),

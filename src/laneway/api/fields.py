@@ -10,6 +10,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from laneway.core.gpu.workload import GpuWorkload
+
 GROUP = "devices.harvesterhci.io"
 VERSION = "v1beta1"
 API_VERSION = f"{GROUP}/{VERSION}"
@@ -71,4 +73,15 @@ UserName = Annotated[
 OnNode = Annotated[str, Meta(description="Node that holds the device.")]
 ResourceName = Annotated[
     str, Meta(description="Name under which a VM requests the device: vendor/product.")
+]
+Workload = Annotated[
+    str,
+    Meta(
+        description=(
+            "Whom the GPU serves. Containers: pods, through the vendor's device plugin; it cannot "
+            "be claimed or have vGPUs. VirtualMachines: VMs. Empty: as the label "
+            "laneway.io/gpu-workload of the node says, else VirtualMachines."
+        ),
+        extra_json_schema={"enum": ["", *GpuWorkload]},
+    ),
 ]

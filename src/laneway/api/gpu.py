@@ -12,7 +12,14 @@ import msgspec
 from msgspec import Meta, field
 
 from laneway.api.allocation import Allocation
-from laneway.api.fields import API_VERSION, Address, NodeName, ParentAddress, ResourceName
+from laneway.api.fields import (
+    API_VERSION,
+    Address,
+    NodeName,
+    ParentAddress,
+    ResourceName,
+    Workload,
+)
 from laneway.api.meta import ObjectMeta, Status
 from laneway.core.gpu.modes import Mode
 
@@ -56,6 +63,7 @@ class SRIOVGPUDeviceSpec(
         str,
         mode_of("Empty: SameSize. A card that is in MIG mode stays in it."),
     ] = ""
+    workload: Workload = ""
 
 
 class SRIOVGPUDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -1,4 +1,4 @@
-"""PCIDevice, which only observes, and PCIDeviceClaim, which makes one available to VMs.
+"""PCIDevice, which observes, and PCIDeviceClaim, which makes one available to VMs.
 
 The boolean fields of the contract have `default_factory=bool` where a plain `False` would do,
 because encoding leaves out plain defaults and users expect to read `false`.
@@ -13,7 +13,15 @@ import msgspec
 from msgspec import Meta, field
 
 from laneway.api.allocation import Allocation
-from laneway.api.fields import API_VERSION, Address, NodeName, OnNode, ResourceName, UserName
+from laneway.api.fields import (
+    API_VERSION,
+    Address,
+    NodeName,
+    OnNode,
+    ResourceName,
+    UserName,
+    Workload,
+)
 from laneway.api.meta import ObjectMeta, Status
 
 
@@ -56,7 +64,9 @@ class PCIDeviceSriov(
 class PCIDeviceSpec(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", gc=False
 ):
-    """Empty: a PCIDevice has no desired state."""
+    """Whom a GPU serves; of any other device there is no desired state."""
+
+    workload: Workload = ""
 
 
 class PCIDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc=False):

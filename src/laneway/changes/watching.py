@@ -20,6 +20,7 @@ async def states(
     resource: Resource[Any],
     away: Callable[[UnreachableError], None],
     name: str = "",
+    namespace: str = "",
 ) -> AsyncGenerator[Any | None, None]:
     """The object of a name now, and after every change; None while there is none.
 
@@ -30,11 +31,13 @@ async def states(
     while True:
         try:
             version, found = "", None
-            async for page in client.list(resource, field_selector=only):
+            async for page in client.list(resource, namespace, field_selector=only):
                 version = page.resource_version
                 found = next(iter(page.items), found)
             yield found
-            events = client.watch(resource, resource_version=version, field_selector=only)
+            events = client.watch(
+                resource, namespace, resource_version=version, field_selector=only
+            )
             async with contextlib.aclosing(events):
                 async for event in events:
                     if event.type != "BOOKMARK":

@@ -35,6 +35,25 @@ def examine_node(
     return findings.report(judge(facts), output, about)
 
 
+def try_containers(
+    node: str, image: str, seconds: float, output: str | None, where: ClusterChoice
+) -> int:
+    """Run the vendor's sample on a node; gives the exit status. Raises Failure."""
+    from laneway.changes import vector_add  # noqa: PLC0415 - slow to import
+    from laneway.cli.connection import ask, namespace_of  # noqa: PLC0415 - slow to import
+    from laneway.cli.progress import Printer  # noqa: PLC0415 - slow to import
+    from laneway.core.doctor.vector_add import judge  # noqa: PLC0415 - slow to import
+
+    wanted = vector_add.Wanted(node, namespace_of(where), image, seconds)
+    printer = Printer(quiet=output is not None)
+    ran = ask(
+        lambda client: vector_add.run(client, wanted, printer),
+        where,
+        interrupted=". The pod of the sample is removed.",
+    )
+    return findings.report([judge(node, ran)], output, f"node {node}")
+
+
 def examine_cluster(output: str | None, where: ClusterChoice) -> int:
     """Examine the cluster; gives the exit status. Raises Failure."""
     # The client is slow to import, and a node needs none.

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from laneway.cli.table import Column, Row, Section
 from laneway.core import names
+from laneway.core.gpu.vendors import gpu_of
 from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.passthrough.iommu_group import system_bridge
 from laneway.core.passthrough.usability import (
@@ -85,7 +86,7 @@ def _is_part_of_the_machine(function: PciFunction) -> bool:
 
 def _is_accelerator(function: PciFunction) -> bool:
     """Graphics, and class 12, as which AMD's and others' compute cards appear."""
-    return function.is_gpu or function.class_code.startswith("12")
+    return function.is_gpu or gpu_of(function) is not None or function.class_code.startswith("12")
 
 
 class _View:

@@ -12,9 +12,10 @@ from typing import Literal, get_args
 
 from laneway.core.gpu.desired import mode_of
 from laneway.core.gpu.modes import Mode
+from laneway.core.gpu.vendors import gpu_of
 from laneway.core.inventory import Inventory
 from laneway.core.passthrough.usability import VFIO_DRIVER
-from laneway.core.pci import PciFunction
+from laneway.core.pci import NVIDIA, PciFunction
 from laneway.core.vgpu.capacity import still_fits
 from laneway.core.vgpu.catalogue import profile_named
 
@@ -64,7 +65,7 @@ def vfs(inventory: Inventory) -> dict[tuple[VfKind, VfState], int]:
 
 
 def _kind(vf: PciFunction) -> VfKind:
-    if vf.is_gpu:
+    if gpu_of(vf) is not None:
         return "gpu"
     return "network" if vf.class_code.startswith("02") else "other"
 
@@ -72,8 +73,8 @@ def _kind(vf: PciFunction) -> VfKind:
 def _vf_state(vf: PciFunction) -> VfState:
     if vf.driver == VFIO_DRIVER:
         return "passthrough"
-    # A GPU's VFs stay on the driver that makes vGPUs on them.
-    return "free" if vf.is_gpu or not vf.driver else "host"
+    # VFs of NVIDIA's stay on the driver that makes vGPUs on them.
+    return "free" if vf.vendor == NVIDIA or not vf.driver else "host"
 
 
 def vgpus(inventory: Inventory) -> dict[str, int]:

@@ -16,6 +16,19 @@ LABEL_NODE_UID = "devices.harvesterhci.io/laneway-node-uid"
 of Harvester."""
 LABEL_BAREMETAL_GPUS = "harvesterhci.io/gpu-baremetal-workloads"
 """`true` on a cluster node whose GPUs serve containers."""
+LABEL_GPU_WORKLOAD = "laneway.io/gpu-workload"
+"""`containers` or `virtual-machines` on a cluster node: whom its GPUs serve whose objects say
+nothing. It counts before Harvester's label and NVIDIA's. Not of Harvester."""
+LABEL_NVIDIA_WORKLOAD = "nvidia.com/gpu.workload.config"
+"""`container`, `vm-passthrough` or `vm-vgpu` on a cluster node: the same, for NVIDIA's operator.
+Where no other label says anything, Laneway reads it as well."""
+LABEL_NVIDIA_CONTAINERS = "laneway.io/nvidia-gpu-containers"
+"""`true` on a cluster node where NVIDIA's device plugin is to run: it has a GPU of NVIDIA that
+serves containers. Not of Harvester."""
+LABEL_AMD_CONTAINERS = "laneway.io/amd-gpu-containers"
+"""The same for AMD's device plugin. Not of Harvester."""
+LABEL_INTEL_CONTAINERS = "laneway.io/intel-gpu-containers"
+"""The same for Intel's device plugin. Not of Harvester."""
 
 ANNOTATION_DRIVER = "harvesterhci.io/pcideviceDriver"
 """On a PCIDevice: its driver when it was first observed."""
@@ -48,6 +61,9 @@ ANNOTATION_HARDWARE_CHANGE = "devices.harvesterhci.io/laneway-hardware-change"
 which user, as JSON. Not of Harvester."""
 ANNOTATION_REBOOT = "devices.harvesterhci.io/laneway-reboot"
 """On a HostPreparation: the boot that an administrator allows to end. Not of Harvester."""
+ANNOTATION_FEATURE_LABELS = "devices.harvesterhci.io/laneway-feature-labels"
+"""On a cluster node: the labels of `feature.node.kubernetes.io` that Laneway set there, because the
+cluster has no Node Feature Discovery. Not of Harvester."""
 
 FINALIZER_PCI_CLAIM = "wrangler.cattle.io/PCIDeviceClaimOnRemove"
 """On a PCIDeviceClaim until its device is released."""

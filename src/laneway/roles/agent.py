@@ -14,11 +14,11 @@ import logging
 from laneway.controllers.acting import ACTOR, ActingController, Context
 from laneway.controllers.device_plugin.controller import DevicePluginController
 from laneway.controllers.dra import Slices
-from laneway.controllers.driver_label import DriverLabel
 from laneway.controllers.gpu_locks import GpuLocks
 from laneway.controllers.hardware_changes import HardwareChanges
 from laneway.controllers.layouts.owners import Owners
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
+from laneway.controllers.node_labels import NodeLabels
 from laneway.controllers.observing.observer import Observer
 from laneway.controllers.observing.silent import SilentChanges
 from laneway.controllers.preparation.agent import Preparing
@@ -110,7 +110,7 @@ class Agent:
             recorder=self.recorder,
         )
         self._mig_labels = MigLabels(node, client, caches.unlabelled_migs, metrics)
-        self._label = DriverLabel(node, client, caches.nodes, metrics)
+        self._labels = NodeLabels(node, client, caches.nodes, built.workloads, metrics)
 
     async def run(self) -> None:
         """Keep the node's objects and hardware in step until cancelled.
@@ -166,11 +166,11 @@ class Agent:
             self.observer.subscribe(self._renumberer.observed)
             await self._renumberer.settle()
             tasks.create_task(self._renumberer.run())
-            self.observer.subscribe(self._label.observed)
+            self.observer.subscribe(self._labels.observed)
             for publisher in self.publishers:
                 self.observer.subscribe(publisher.observed)
                 tasks.create_task(publisher.run())
-            tasks.create_task(self._label.run())
+            tasks.create_task(self._labels.run())
             tasks.create_task(self._mig_labels.run())
             tasks.create_task(self.caches.preparations.run())
             tasks.create_task(self._preparing.run())

@@ -13,6 +13,7 @@ from laneway.controllers.claims.usb import UsbClaimController
 from laneway.controllers.device_plugin.controller import DevicePluginController
 from laneway.controllers.device_plugin.pci_devices import PciPublisher
 from laneway.controllers.devices.usb import UsbPublisher
+from laneway.controllers.gpu_workloads import GpuWorkloads
 from laneway.controllers.layouts.controller import LayoutController
 from laneway.controllers.layouts.lower_objects import LowerObjects
 from laneway.controllers.layouts.owners import Owners
@@ -40,6 +41,9 @@ class Families:
         context: Context,
         device_plugin: DevicePluginController,
     ) -> None:
+        self.workloads = GpuWorkloads(
+            node, nodes=caches.nodes, gpus=caches.gpus, pcis=caches.pcis, pods=caches.pods
+        )
         self._node = node
         self._client = client
         self._caches = caches
@@ -62,6 +66,7 @@ class Families:
                 metrics,
                 nodes=caches.nodes,
                 observer=self._context.observer,
+                workloads=self.workloads,
             ),
             PciPublisher(node, client, caches.pcis, metrics, claims=caches.claims),
             UsbPublisher(node, client, caches.usb, metrics, claims=caches.usb_claims),
@@ -81,6 +86,7 @@ class Families:
             claims=caches.claims,
             pcis=caches.pcis,
             owners=owners,
+            workloads=self.workloads,
         )
         migs = MigController(
             node, client, caches.migs, context, gpus=caches.gpus, preparing=gpus.pending
@@ -94,6 +100,7 @@ class Families:
             migs=caches.migs,
             device_plugin=self._device_plugin,
             owners=owners,
+            workloads=self.workloads,
             pending=lambda gpu: gpus.pending(gpu) or migs.pending(gpu),
         )
         return [gpus, migs, vgpus]
@@ -108,6 +115,7 @@ class Families:
                 context,
                 device_plugin=self._device_plugin,
                 usb=caches.usb_claims,
+                workloads=self.workloads,
             ),
             UsbClaimController(
                 node,

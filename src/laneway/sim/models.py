@@ -89,6 +89,20 @@ def _plain() -> Machine:
     return machine
 
 
+def _mi210() -> Machine:
+    """Two GPUs of AMD, one per socket, on AMD's driver."""
+    machine = chassis("Supermicro", "AS-4124GS-TNR")
+    _slots(machine, parts.MI210, ("16", "97"))
+    return machine
+
+
+def _flex_170() -> Machine:
+    """Two GPUs of Intel, one per socket, on Intel's driver."""
+    machine = chassis("Dell Inc.", "PowerEdge R760")
+    _slots(machine, parts.FLEX_170, ("16", "97"))
+    return machine
+
+
 def _workstation() -> Machine:
     """No service processor: the consoles are drawn on a GPU with an audio function.
 
@@ -126,6 +140,8 @@ MODELS: Mapping[str, Callable[[], Machine]] = {
     "plain": _plain,
     "rtx-pro-6000": _rtx_pro_6000,
     "workstation": _workstation,
+    "mi210": _mi210,
+    "flex-170": _flex_170,
 }
 
 ABOUT: Mapping[str, str] = {
@@ -139,5 +155,7 @@ ABOUT: Mapping[str, str] = {
     "each, MIG with several vGPUs in a GPU instance, vendor-specific VFIO.",
     "workstation": "A GPU that shows the console and shares its IOMMU group with its audio "
     "function, and an NVMe controller with SR-IOV.",
+    "mi210": "Two AMD Instinct MI210 on two NUMA nodes, for passthrough and containers.",
+    "flex-170": "Two Intel Data Center GPU Flex 170 on two NUMA nodes, SR-IOV of the kernel.",
 }
 """Each model in a sentence or two."""

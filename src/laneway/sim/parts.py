@@ -8,6 +8,7 @@ from laneway.sim.build import IO, MEMORY, MEMORY_64, Part, Region, Sriov
 
 _INTEL = "8086"
 _NVIDIA = "10de"
+_AMD = "1002"
 _GEN3, _GEN4, _GEN5 = "8.0 GT/s PCIe", "16.0 GT/s PCIe", "32.0 GT/s PCIe"
 
 HOST_BRIDGE = Part(
@@ -323,4 +324,52 @@ RTX_PRO_6000 = _gpu(
     ("128G", "2G"),
     vfs=48,
     vf_files=_vendor_files(*_RTX_PRO_6000_TYPES),
+)
+
+
+def _other_gpu(part: Part, *, vfs: int, vf_device: str, vf_driver: str) -> Gpu:
+    """A board of another vendor, whose virtual functions the kernel's interface makes."""
+    vf = Part(
+        vendor=part.vendor,
+        device=vf_device,
+        class_code=part.class_code,
+        subsystem=part.subsystem,
+        driver=vf_driver,
+        reset="flr",
+        regions=(Region(0, "1G"),),
+    )
+    return Gpu(part, Sriov(total=vfs, enabled=0, vf=vf, offset=1))
+
+
+MI210 = _other_gpu(
+    Part(
+        vendor=_AMD,
+        device="740f",
+        class_code="038000",
+        subsystem=(_AMD, "0c34"),
+        driver="amdgpu",
+        speed=_GEN4,
+        width=16,
+        reset="bus",
+        regions=(Region(0, "64G"), Region(2, "2M"), Region(5, "512K", MEMORY)),
+    ),
+    vfs=16,
+    vf_device="7410",
+    vf_driver="amdgpu",
+)
+FLEX_170 = _other_gpu(
+    Part(
+        vendor=_INTEL,
+        device="56c0",
+        class_code="038000",
+        subsystem=(_INTEL, "4905"),
+        driver="i915",
+        speed=_GEN4,
+        width=16,
+        reset="flr bus",
+        regions=(Region(0, "16M"), Region(2, "16G")),
+    ),
+    vfs=31,
+    vf_device="56c0",
+    vf_driver="i915",
 )

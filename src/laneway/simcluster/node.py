@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from laneway.api import Condition, set_condition, timestamp
+from laneway.core.gpu.sample import COMPONENT, LABEL_COMPONENT
 from laneway.core.raw import Json, JsonObject
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry, run_workers
@@ -32,6 +33,7 @@ from laneway.sim.kubelet.kubelet import Kubelet
 from laneway.sim.kubelet.pods import AdmissionError, KubeletDiedError, PodRequest
 from laneway.simcluster.objects import ENDED, NODES, Node, devices
 from laneway.simcluster.runtime import Runtime, Workload
+from laneway.simcluster.vendor_plugins import VendorPlugins
 
 log = logging.getLogger(__name__)
 
@@ -66,12 +68,14 @@ class NodeKubelet:
             indexers={"uid": lambda pod: [pod.metadata.uid]},
         )
         self._nodes = Informer(client, NODES, field_selector=f"metadata.name={name}")
+        self._vendors = VendorPlugins(kubelet.folder, runtime.host)
 
     async def run(self) -> None:
         """Be the node's kubelet until cancelled; what runs goes on."""
         self._kubelet.subscribe(lambda: self._queue.add(_STATUS))
         self._pods.subscribe(self._changed)
         self._nodes.subscribe(lambda _old, _new: self._queue.add(_STATUS))
+        self._nodes.follow(lambda node: self._vendors.see(node.metadata.labels))
         self.runtime.subscribe(self._exited)
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -81,6 +85,7 @@ class NodeKubelet:
                 await self._kubelet.start()
                 await self._take_over()
                 self._queue.add(_STATUS)
+                tasks.create_task(self._vendors.run())
                 tasks.create_task(run_workers(self._queue, self._reconcile, _WORKERS))
                 self.ready.set()
         finally:
@@ -164,6 +169,8 @@ class NodeKubelet:
             return
         self.runtime.start(uid, {name: grant.envs for name, grant in grants.items()})
         await self._say_running(pod)
+        if pod.metadata.labels.get(LABEL_COMPONENT) == COMPONENT:
+            self.runtime.exit(uid)  # Nothing really runs, so it ends at once and well.
 
     async def _say_running(self, pod: Pod) -> None:
         if pod.status.phase == "Running":

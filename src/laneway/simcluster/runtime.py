@@ -49,6 +49,11 @@ class Runtime:
             if workload.exit_code is None:
                 self._resume(uid, workload)
 
+    @property
+    def host(self) -> SimulatedHost:
+        """The node's hardware."""
+        return self._host
+
     def __contains__(self, uid: str) -> bool:
         return uid in self._workloads
 

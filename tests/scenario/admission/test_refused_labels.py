@@ -25,6 +25,6 @@ async def test_gpus_that_are_shared_do_not_go_to_containers(world: World, admin:
     await world.until(served(SRIOVGPUDevice), GPU, lambda one: one.status.configured == {})
     await admin.ok("label", "node", "node1", f"{LABEL}=true")
     said = await admin.not_patched("sriovgpudevice", GPU, enabled=True)
-    assert "whose GPUs are for containers" in said
+    assert "that serves containers" in said
     await admin.ok("label", "node", "node1", f"{LABEL}-")
     await admin.patch("sriovgpudevice", GPU, enabled=True)

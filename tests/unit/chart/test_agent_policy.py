@@ -403,12 +403,42 @@ NEEDED = {"sriovgpu.harvesterhci.io_driver-needed": "true"}
         (node("node2"), node("node2", **NEEDED), False),
     ],
 )
-def test_of_a_node_an_agent_changes_one_label(
+def test_of_a_node_an_agent_changes_labels_of_its_own(
     found: list[Policy], before: Any, after: Any, allowed: bool
 ) -> None:
     request = write("nodes", after, before, group="")
 
     assert (refusal(found, request, "node1") == "") is allowed
+
+
+@pytest.mark.parametrize(
+    ("label", "allowed"),
+    [
+        ("laneway.io/amd-gpu-containers", True),
+        ("feature.node.kubernetes.io/pci-0302_10de.sriov.capable", True),
+        ("feature.node.kubernetes.io/network-sriov.configured", True),
+        ("feature.node.kubernetes.io/iommu-enabled", True),
+        ("laneway.io/gpu-workload", False),
+        ("feature.node.kubernetes.io/cpu-model.id", False),
+        ("feature.node.kubernetes.io/pci-0302_10de.presents", False),
+        ("x.feature.node.kubernetes.io/iommu-enabled", False),
+        ("node-role.kubernetes.io/control-plane", False),
+    ],
+)
+def test_the_labels_of_hardware_are_an_agents(
+    found: list[Policy], label: str, allowed: bool
+) -> None:
+    with_it = {"metadata": {"name": "node1", "labels": {label: "true"}}, "spec": {}}
+    for old, new in ((node(), with_it), (with_it, node())):
+        request = write("nodes", new, old, group="")
+        assert (refusal(found, request, "node1") == "") is allowed
+
+
+def test_an_agent_notes_which_of_them_it_set(found: list[Policy]) -> None:
+    noted = node()
+    noted["metadata"]["annotations"] = {"devices.harvesterhci.io/laneway-feature-labels": "a"}
+    assert not refusal(found, write("nodes", noted, node(), group=""), "node1")
+    assert not refusal(found, write("nodes", node(), noted, group=""), "node1")
 
 
 def test_a_node_keeps_what_others_wrote_on_it(found: list[Policy]) -> None:

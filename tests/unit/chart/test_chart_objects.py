@@ -14,9 +14,14 @@ from laneway.admission.kinds import KINDS as JUDGED
 from laneway.api.fields import GROUP, VERSION
 from laneway.api.registry import KINDS
 from laneway.cli import cli
-from laneway.core.keys import ANNOTATION_REQUESTERS, LABEL_BAREMETAL_GPUS
+from laneway.core.keys import (
+    ANNOTATION_REQUESTERS,
+    LABEL_BAREMETAL_GPUS,
+    LABEL_GPU_WORKLOAD,
+    LABEL_NVIDIA_WORKLOAD,
+)
 from laneway.kube.kubevirt import ANNOTATION_ADMITTED
-from support.chart import NAMESPACE, Object, find, render, templates
+from support.chart import NAMESPACE, Object, find, own_templates, render, templates
 
 KUBEVIRT = {
     ("kubevirt.io", "v1", "virtualmachines"),
@@ -56,7 +61,7 @@ CLUSTER_WIDE = {
 
 def containers(objects: list[Object]) -> Iterator[tuple[str, Object, Object]]:
     """Every container with the component and the pod that it is of."""
-    for _, template in templates(objects):
+    for _, template in own_templates(objects):
         component = template["metadata"]["labels"]["app.kubernetes.io/component"]
         for kind in ("initContainers", "containers"):
             for container in template["spec"].get(kind, []):
@@ -100,7 +105,7 @@ def test_only_the_agent_sees_the_node(rendered: list[Object]) -> None:
 
 
 def test_the_agent_sees_of_the_node_what_it_needs(rendered: list[Object]) -> None:
-    (agent,) = (template for _, template in templates(rendered) if _["kind"] == "DaemonSet")
+    (agent,) = (template for _, template in own_templates(rendered) if _["kind"] == "DaemonSet")
     (container,) = agent["spec"]["containers"]
     options = dict(arg.split("=", 1) for arg in container["args"] if "=" in arg)
     kubelet = options["--kubelet-dir"]
@@ -212,7 +217,7 @@ def test_every_port_that_is_asked_exists(rendered: list[Object]) -> None:
 
 
 def test_those_that_run_on_and_on_are_asked_how_they_are(rendered: list[Object]) -> None:
-    for owner, template in templates(rendered):
+    for owner, template in own_templates(rendered):
         if owner["kind"] != "Job":
             for container in template["spec"]["containers"]:
                 assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
@@ -309,16 +314,33 @@ def test_every_kind_of_ours_that_people_write_is_validated_always(
     assert validated == OURS - {(GROUP, VERSION, plural) for plural in by_their_definition}
 
 
-def test_of_nodes_only_those_are_asked_about_that_have_our_label(rendered: list[Object]) -> None:
-    asked = [
+@pytest.mark.parametrize(
+    ("before", "after", "asked"),
+    [
+        ({}, {LABEL_GPU_WORKLOAD: "containers"}, True),
+        ({LABEL_BAREMETAL_GPUS: "true"}, None, True),
+        ({LABEL_NVIDIA_WORKLOAD: "container"}, {LABEL_NVIDIA_WORKLOAD: "vm-vgpu"}, True),
+        ({LABEL_GPU_WORKLOAD: "containers"}, {LABEL_GPU_WORKLOAD: "containers", "a": "b"}, False),
+        (None, {"a": "b"}, False),
+    ],
+)
+def test_of_nodes_only_those_are_asked_about_whose_gpus_are_to_serve_others(
+    rendered: list[Object], before: Any, after: Any, asked: bool
+) -> None:
+    [webhook] = [
         webhook
         for _, webhook in webhooks(rendered)
         if any(rule["resources"] == ["nodes"] for rule in webhook["rules"])
     ]
-
-    [selector] = [webhook["objectSelector"]["matchExpressions"] for webhook in asked]
-    assert selector == [{"key": LABEL_BAREMETAL_GPUS, "operator": "Exists"}]
-    assert [webhook["failurePolicy"] for webhook in asked] == ["Ignore"]
+    old, new = (
+        {"metadata": {} if labels is None else {"labels": labels}} for labels in (before, after)
+    )
+    [condition] = webhook["matchConditions"]
+    found = program(condition["expression"]).evaluate(
+        {"object": new, "oldObject": old}, Budget(CALL_LIMIT)
+    )
+    assert found is asked
+    assert webhook["failurePolicy"] == "Ignore"
 
 
 def test_of_pods_only_those_are_asked_about_that_request_devices(rendered: list[Object]) -> None:

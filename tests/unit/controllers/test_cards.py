@@ -19,6 +19,7 @@ from laneway.api import (
 from laneway.controllers.acting import Context
 from laneway.controllers.cards import NetworkController
 from laneway.controllers.gpu_locks import GpuLocks
+from laneway.controllers.gpu_workloads import GpuWorkloads
 from laneway.controllers.layouts.owners import Owners
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
 from laneway.controllers.observing.observer import Observer
@@ -127,6 +128,9 @@ async def test_a_gpu_that_has_just_been_claimed_is_not_switched(tmp_path: Path) 
         claims=caches.claims,
         pcis=caches.pcis,
         owners=Owners("node1", caches.layouts),
+        workloads=GpuWorkloads(
+            "node1", nodes=caches.nodes, gpus=caches.gpus, pcis=caches.pcis, pods=caches.pods
+        ),
     )
     gpus.observed(scan(host))
     shown = gpus.wanted[named(A2)]

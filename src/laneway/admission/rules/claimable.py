@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from laneway.admission.rules import workloads
 from laneway.admission.rules.common import Findings, pci_name
 from laneway.admission.world import GROUP, NODE, PARENT, World
 from laneway.api import PCIDevice, find_condition
@@ -20,7 +21,6 @@ from laneway.core.phrases import few
 from laneway.core.reasons.former import renamed
 from laneway.core.refusals import (
     CriticalToNode,
-    GpusForContainers,
     GpuShared,
     GroupMemberInUse,
     NoIommuGroup,
@@ -36,11 +36,13 @@ def against(world: World, device: PCIDevice, *, binds: bool) -> Findings:
     name, status = device.metadata.name, device.status
     if not status.iommu_group:
         yield NoIommuGroup(name)
-    if is_gpu(device) and for_containers(world, status.node_name):
-        yield GpusForContainers(name, status.node_name)
+    members = group_members_of(world, device)
+    # What shares the group of a GPU takes it along.
+    for one in (device, *members) if binds else (device,):
+        serves = workloads.of_device(world, one)
+        yield from workloads.against(world, one.metadata.name, status.node_name, serves)
     if not binds:
         return
-    members = group_members_of(world, device)
     functions = tuple(sorted(one.metadata.name for one in world.pci_devices.by(PARENT, name)))
     if functions:
         yield GpuShared(name, functions)
@@ -134,14 +136,3 @@ def group_members_of(world: World, device: PCIDevice) -> list[PCIDevice]:
         return []
     group = world.pci_devices.by(GROUP, (status.node_name, status.iommu_group))
     return [one for one in group if one.metadata.name != device.metadata.name]
-
-
-def is_gpu(device: PCIDevice) -> bool:
-    """Display controllers, and what is parted from one."""
-    return device.status.class_id.startswith("03")
-
-
-def for_containers(world: World, node: str) -> bool:
-    """Whether a node's GPUs are for containers."""
-    found = world.nodes.get(node)
-    return found is not None and found.metadata.labels.get(keys.LABEL_BAREMETAL_GPUS) == "true"

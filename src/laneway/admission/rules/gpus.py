@@ -7,7 +7,7 @@ better, and sooner, what there is.
 
 from __future__ import annotations
 
-from laneway.admission.rules.claimable import for_containers
+from laneway.admission.rules import workloads
 from laneway.admission.rules.common import (
     Case,
     Findings,
@@ -26,7 +26,6 @@ from laneway.core.gpu.modes import Mode, mode_named
 from laneway.core.refusals import (
     GpuClaimed,
     GpuObjectShared,
-    GpusForContainers,
     MigConfigurationEnabled,
     ModeInvalid,
     ModeWithoutVfs,
@@ -61,6 +60,7 @@ def _update(case: Case[SRIOVGPUDevice], old: SRIOVGPUDevice, new: SRIOVGPUDevice
             ("nodeName", "spec.nodeName", before.node_name, after.node_name),
         ),
     )
+    yield from workloads.changed(case, old, new, before.node_name)
     if (before.enabled, before.mode) == (after.enabled, after.mode):
         return
     if not case.trusted and (owned := tuple(owned_by_layout(case.world, case.name))):
@@ -115,8 +115,10 @@ def _mode(case: Case[SRIOVGPUDevice], old: SRIOVGPUDevice) -> Mode | None:
 
 def _shared(case: Case[SRIOVGPUDevice], new: SRIOVGPUDevice) -> Findings:
     """What there is to say of a GPU that is to be shared."""
-    if not case.trusted and for_containers(case.world, new.spec.node_name):
-        yield GpusForContainers(case.name, new.spec.node_name)
+    node = new.spec.node_name
+    if not case.trusted:
+        serves = workloads.of_card(case.world, case.name, node, new)
+        yield from workloads.against(case.world, case.name, node, serves)
     claim = case.world.claims.get(case.name)
     if claim is not None:
         yield GpuClaimed(new.spec.address, case.name, "").words

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from laneway.admission.rules import workloads
 from laneway.admission.rules.common import (
     Case,
     Findings,
@@ -52,8 +53,10 @@ def _create(case: Case[VGPUDevice], new: VGPUDevice) -> Findings:
         return
     # The function itself comes with its GPU being enabled.
     yield from there(case.world, pci_name(spec.node_name, spec.parent_gpu_device_address))
-    if spec.enabled and not spec.vgpu_type_name:
-        yield ProfileMissingInWrite(case.name, ())
+    if spec.enabled:
+        yield from _for_containers(case, new)
+        if not spec.vgpu_type_name:
+            yield ProfileMissingInWrite(case.name, ())
 
 
 def _update(case: Case[VGPUDevice], old: VGPUDevice, new: VGPUDevice) -> Findings:
@@ -80,7 +83,14 @@ def _update(case: Case[VGPUDevice], old: VGPUDevice, new: VGPUDevice) -> Finding
         if not (used or after.enabled):
             yield from kept_for(case.world, case.name, before.node_name, _known(case, old).status)
     if after.enabled and not case.trusted and (changed or not before.enabled):
+        yield from _for_containers(case, old)
         yield from _possible(case, old, after.vgpu_type_name)
+
+
+def _for_containers(case: Case[VGPUDevice], vgpu: VGPUDevice) -> Findings:
+    node = vgpu.spec.node_name
+    gpu = pci_name(node, vgpu.spec.parent_gpu_device_address)
+    yield from workloads.against(case.world, gpu, node, workloads.of_card(case.world, gpu, node))
 
 
 def _known(case: Case[VGPUDevice], old: VGPUDevice) -> VGPUDevice:

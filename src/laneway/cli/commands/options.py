@@ -16,7 +16,7 @@ from laneway.cli import completion
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-MODELS = "a2, a2-vfio, l40s, a100, hgx-h100, plain, rtx-pro-6000, workstation"
+MODELS = "a2, a2-vfio, l40s, a100, hgx-h100, plain, rtx-pro-6000, workstation, mi210, flex-170"
 """Simulated hosts."""
 NAMESPACE = "harvester-system"
 STATE_FOLDER = "/var/lib/laneway"

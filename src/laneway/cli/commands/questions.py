@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+
 import click
 
 from laneway.cli import completion
@@ -11,6 +13,7 @@ from laneway.cli.commands.options import (
     plain_output_option,
     read_by,
     simulate_option,
+    timeout_option,
     watch_option,
 )
 from laneway.cli.groups import Group
@@ -71,7 +74,6 @@ Exit status with RESOURCE: 0 yes, 3 no, 1 the question could not be answered.
     "nodes",
     metavar="NAME",
     multiple=True,
-    shell_complete=completion.nodes,
     help="Only this node. Repeat the option for several nodes.",
 )
 @click.option(
@@ -167,6 +169,7 @@ def capacity(
 Examples:
     sudo laneway doctor node
     laneway doctor node --simulate a2
+    laneway doctor node --vector-add --node node2
     laneway doctor cluster
     laneway doctor cluster -o json | jq '.findings[] | select(.level == "problem")'
 
@@ -206,6 +209,28 @@ def doctor() -> None:
     metavar="DIR",
     help="The root of the node's file system, with the programs of the driver.",
 )
+@click.option(
+    "--vector-add",
+    is_flag=True,
+    help="Instead, run the vendor's sample on a GPU of a node of the cluster, as a pod.",
+)
+@click.option(
+    "--node",
+    "name",
+    envvar="NODE_NAME",
+    show_envvar=True,
+    metavar="NAME",
+    shell_complete=completion.nodes,
+    help="With --vector-add: the node. Default: the name of this host.",
+)
+@click.option(
+    "--image",
+    default="",
+    metavar="IMAGE",
+    help="With --vector-add: an image that uses a GPU and ends with 0. Default: the vendor's.",
+)
+@timeout_option(600, "With --vector-add: how long to wait for the pod's end.")
+@cluster_options
 def node(
     *,
     simulate: str | None,
@@ -213,13 +238,26 @@ def node(
     kubelet_dir: str | None,
     state_dir: str | None,
     node_root: str,
+    vector_add: bool,
+    name: str | None,
+    image: str,
+    timeout: float,
+    where: ClusterChoice,
 ) -> int:
     """Examine this host: its IOMMU, firmware, drivers and kubelet.
 
     It also looks for other software that changes devices. The command changes nothing. Without
     root it cannot read everything, and says so. In the pod of an agent the environment variables
     are set, so that the command examines what the agent sees.
+
+    With --vector-add it examines no host. It runs a pod on a node, which requests one GPU as
+    containers do, waits for its end, prints the end of its log, and removes it. It needs the right
+    to create and delete pods and to read their logs.
     """
+    if vector_add:
+        from laneway.cli.doctor import try_containers
+
+        return try_containers(name or platform.node(), image, timeout, output, where)
     from laneway.cli.doctor import examine_node
 
     return examine_node(simulate, output, kubelet_dir, state_dir, node_root)

@@ -21,6 +21,7 @@ from laneway.controllers.device_plugin.controller import DevicePluginController
 from laneway.controllers.device_plugin.status import NOT_READY, DeviceStatus
 from laneway.controllers.devices.family import read_failed
 from laneway.controllers.devices.usb import seats
+from laneway.controllers.gpu_workloads import GpuWorkloads
 from laneway.core import keys, names
 from laneway.core.claims.pci import (
     DesiredClaim,
@@ -61,12 +62,15 @@ class PciClaimController(ClaimController[PCIDeviceClaim, DesiredClaim]):
         *,
         device_plugin: DevicePluginController,
         usb: Informer[USBDeviceClaim],
+        workloads: GpuWorkloads,
     ) -> None:
         super().__init__(node, client, informer, context, device_plugin=device_plugin)
         self._usb = usb
+        self._workloads = workloads
 
     async def run(self) -> None:
         self._usb.subscribe(self._usb_changed)
+        self._workloads.subscribe(self.ask_again)
         await super().run()
 
     def concerns(self, stored: PCIDeviceClaim) -> bool:
@@ -138,8 +142,11 @@ class PciClaimController(ClaimController[PCIDeviceClaim, DesiredClaim]):
 
     def decide(self, desired: DesiredClaim, situation: Situation) -> Decision:
         decision = decide(desired, situation)
-        if situation.at_a_glance and desired.claimed and isinstance(decision, Plan):
-            return self._on_controller(desired) or decision
+        if desired.claimed and isinstance(decision, Plan):
+            if kept := self._workloads.refusal(self._places(desired), situation.inventory):
+                return (kept,)
+            if situation.at_a_glance:
+                return self._on_controller(desired) or decision
         return decision
 
     def glance(self, desired: DesiredClaim) -> Situation:

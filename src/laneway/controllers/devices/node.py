@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from laneway.api import Condition, DeviceNode, DeviceNodeStatus, ObjectMeta
+from laneway.api import Condition, DeviceNode, DeviceNodeStatus, ObjectMeta, find_condition
 from laneway.controllers.devices.family import ready
 from laneway.core import keys
+from laneway.core.gpu.serving import NOTHING_SERVED, Serving
 from laneway.core.inventory import Inventory
+from laneway.core.phrases import few
+
+CONTAINER_GPUS = "ContainerGpus"
+"""The condition that says whether GPUs for containers get to them."""
 
 
 def wanted(
-    inventory: Inventory, node: str, uevents_unavailable: str, uid: str
+    inventory: Inventory,
+    node: str,
+    uevents_unavailable: str,
+    uid: str,
+    served: Serving = NOTHING_SERVED,
 ) -> Mapping[str, DeviceNode]:
     """One object, named like the node; `uevents_unavailable` says why events do not arrive.
 
-    `uid` is that of the cluster's node, empty where there is none.
+    `uid` is that of the cluster's node, empty where there is none. `served`: how its GPUs for
+    containers get to them.
     """
     if inventory.errors:
         first = inventory.errors[0]
@@ -44,6 +54,40 @@ def wanted(
         )
     node_object = DeviceNode(
         metadata=ObjectMeta(name=node, labels={keys.LABEL_NODE_UID: uid} if uid else {}),
-        status=DeviceNodeStatus(conditions=[observed, events]),
+        status=DeviceNodeStatus(conditions=[observed, events, *_containers(served)]),
     )
     return {node: node_object}
+
+
+def status(stored: DeviceNode, wanted: DeviceNode) -> DeviceNodeStatus:
+    """What is; once there are no GPUs for containers, their condition says so."""
+    said = find_condition(stored.status.conditions, CONTAINER_GPUS) is not None
+    conditions = wanted.status.conditions
+    if not said or find_condition(conditions, CONTAINER_GPUS) is not None:
+        return wanted.status
+    none = Condition(
+        type=CONTAINER_GPUS,
+        status="False",
+        reason="NoContainerGpus",
+        message="No GPU of the node is for containers.",
+    )
+    return DeviceNodeStatus(conditions=[*conditions, none])
+
+
+def _containers(served: Serving) -> list[Condition]:
+    """Whether the GPUs that are for containers get to them; nothing of a node without any."""
+    if served.problems:
+        first = served.problems[0]
+        text = " ".join(f"{one.words.rstrip('.')}." for one in served.problems)
+        return [Condition(type=CONTAINER_GPUS, status="False", reason=first.reason, message=text)]
+    if not served.served:
+        return []
+    gpus = few(f"{one.address} ({one.vendor.written})" for one in served.served)
+    return [
+        Condition(
+            type=CONTAINER_GPUS,
+            status="True",
+            reason="ContainersServed",
+            message=f"Device plugins of their vendors advertise these GPUs: {gpus}.",
+        )
+    ]

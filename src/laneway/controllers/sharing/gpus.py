@@ -28,6 +28,7 @@ from laneway.controllers.cards import CardController
 from laneway.controllers.devices import gpu, mig
 from laneway.controllers.devices.family import Family
 from laneway.controllers.devices.vgpu import parent_name
+from laneway.controllers.gpu_workloads import GpuWorkloads
 from laneway.controllers.layouts.owners import Owners
 from laneway.core import keys, names
 from laneway.core.decision import Decision, conclude, refusals_of
@@ -36,7 +37,7 @@ from laneway.core.gpu.modes import Mode
 from laneway.core.inventory import Inventory
 from laneway.core.passthrough.usability import ReasonKind
 from laneway.core.pci import PciAddress
-from laneway.core.plan import Satisfied
+from laneway.core.plan import Plan, Satisfied
 from laneway.core.refusals import GpuClaimed, NoGpuInstances, NoSriov, Refusal, VgpusEnabled
 from laneway.core.situation import Situation
 from laneway.core.sriov.desired import incomplete
@@ -66,6 +67,7 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
         claims: Informer[PCIDeviceClaim],
         pcis: Informer[PCIDevice],
         owners: Owners,
+        workloads: GpuWorkloads,
     ) -> None:
         family = Family(SRIOVGPUDevice, gpu.wanted, self._status, self._keep)
         super().__init__(family, node, client, informer, context)
@@ -74,6 +76,7 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
         self._claims = claims
         self._pcis = pcis
         self._owners = owners
+        self._workloads = workloads
         self._settled: set[PciAddress] = set()
         """GPUs that have been as desired since the boot."""
 
@@ -83,6 +86,7 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
         self._claims.subscribe(self._claim_changed)
         self._pcis.subscribe(self._pci_changed)
         self._owners.subscribe(self._owner_changed)
+        self._workloads.subscribe(self.ask_again)
         await super().run()
 
     def pending(self, address: PciAddress) -> str:
@@ -190,6 +194,10 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
         if claimed is not None and (desired.enabled or desired.mode != Mode.PASSTHROUGH):
             return (claimed,)
         decision = decide(desired, situation)
+        if desired.enabled and isinstance(decision, Plan):
+            kept = self._workloads.refusal([desired.address], situation.inventory)
+            if kept is not None:
+                return (kept,)
         if situation.at_a_glance and isinstance(decision, Satisfied):
             wrong = incomplete(desired.address, self.inventory) or self._lacking(desired)
             return (wrong,) if wrong else decision

@@ -34,6 +34,7 @@ from laneway.controllers.acting import (
 from laneway.controllers.device_plugin.controller import DevicePluginController, DeviceStatus
 from laneway.controllers.devices import vgpu as projection
 from laneway.controllers.devices.family import Family, read_failed
+from laneway.controllers.gpu_workloads import GpuWorkloads
 from laneway.controllers.layouts.owners import Owners
 from laneway.core import names
 from laneway.core.decision import Decision
@@ -78,6 +79,7 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
         migs: Informer[MigConfiguration],
         device_plugin: DevicePluginController,
         owners: Owners,
+        workloads: GpuWorkloads,
         pending: Pending = lambda _gpu: "",
     ) -> None:
         family = Family(VGPUDevice, projection.wanted, projection.status, self._keep)
@@ -86,6 +88,7 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
         self._migs = migs
         self._device_plugin = device_plugin
         self._owners = owners
+        self._workloads = workloads
         self._pending = pending
         self._shared: dict[PciAddress, SharedGpu] = {}
         """What the last inventory shows, by GPU."""
@@ -101,6 +104,7 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
         self._migs.follow(self._gpu_changed)
         self._device_plugin.subscribe(self._status_changed)
         self._owners.subscribe(self._owner_changed)
+        self._workloads.subscribe(self.ask_again)
         await super().run()
 
     def observed(self, inventory: Inventory) -> None:
@@ -167,6 +171,10 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
 
     def decide(self, desired: DesiredVgpu, situation: Situation) -> Decision:
         decision = self._decide(desired, self._changing(desired))
+        if desired.enabled and isinstance(decision, Plan):
+            kept = self._workloads.refusal([desired.address], self.inventory)
+            if kept is not None:
+                return (kept,)
         if not situation.at_a_glance or isinstance(decision, Satisfied):
             return decision
         function = self._shared_with(desired.address).function(desired.address)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from laneway.core import ids
 from laneway.core.doctor.finding import Finding, advice, ok, problem
 from laneway.core.doctor.node_facts import NodeFacts
+from laneway.core.gpu.vendors import gpu_of
 from laneway.core.inventory import Inventory
 from laneway.core.passthrough.usability import Reason, ReasonKind, judge_all, remedy, text
 from laneway.core.pci import NVIDIA, PciFunction
@@ -183,14 +184,15 @@ def _groups(inventory: Inventory) -> Iterator[Finding]:
     judged = judge_all(inventory)
     mixed = 0
     for one in inventory.functions:
-        meant = (one.is_gpu and one.physfn is None) or one.total_vfs
+        is_gpu = one.is_gpu or gpu_of(one) is not None
+        meant = (is_gpu and one.physfn is None) or one.total_vfs
         if not meant or one.address in inventory.critical:
             continue
         for reason in judged[one.address]:
             if reason.kind in _GROUP:
                 mixed += 1
                 yield _of_group(one, reason)
-            elif reason.kind is ReasonKind.NO_RESET and one.is_gpu:
+            elif reason.kind is ReasonKind.NO_RESET and is_gpu:
                 yield advice(
                     "Reset",
                     f"{_named(one)}: {text(reason)}",

@@ -17,6 +17,8 @@ _OTHER_PLUGINS = {
     "nvidia-kata": "NVIDIA's sandbox device plugin",
     "kubevirt-gpu": "NVIDIA's GPU device plugin for KubeVirt",
     "intel.com": "Intel's device plugin",
+    "gpu.intel.com": "Intel's device plugin for containers",
+    "amd.com": "AMD's device plugin for containers",
     "sriov": "the SR-IOV network device plugin",
 }
 """By the beginning of the socket's name."""
@@ -125,8 +127,9 @@ def _others(facts: NodeFacts) -> Iterator[Finding]:
                 f"{who} also registers with the kubelet ({name})",
                 why="Two device plugins that advertise one device allocate it twice.",
                 remedy=(
-                    "Keep it off the GPUs for VMs: exclude this node from its DaemonSet, or "
-                    "have it advertise other devices."
+                    "Where Laneway's chart deployed it: nothing, it runs only while every GPU that "
+                    "it sees serves containers. Else keep it off the GPUs for VMs: exclude this "
+                    "node from its DaemonSet, or have it advertise other devices."
                 ),
             )
     for name, count in sorted(facts.programs.items()):

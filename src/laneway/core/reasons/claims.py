@@ -195,25 +195,44 @@ REASONS = (
     ReasonText(
         "GpusForContainers",
         _WRITES,
-        on="PCIDeviceClaim, SRIOVGPUDevice",
+        on="PCIDeviceClaim, SRIOVGPUDevice, VGPUDevice",
         meaning=(
-            "The node has the label `harvesterhci.io/gpu-baremetal-workloads`: its GPUs are for "
-            "containers."
+            "The GPU serves containers, as its `spec.workload` or a label of its node says; or a "
+            "device shares the IOMMU group of such a GPU. The message names pods that use GPUs of "
+            "the node."
         ),
-        remedy=(
-            "Use another node, or remove the label: `kubectl label node NAME "
-            "harvesterhci.io/gpu-baremetal-workloads-`."
+        remedy="Use another GPU, or have it serve VMs: run the command in the message.",
+    ),
+    ReasonText(
+        "GpuServesVms",
+        _WRITES,
+        on="SRIOVGPUDevice, PCIDevice",
+        meaning=(
+            "`spec.workload` is to be Containers, and the GPU is claimed, has vGPUs or is enabled "
+            "for them. The message names the claims, vGPUs and VMs."
         ),
+        remedy="Run the command in the message, then set `spec.workload` again.",
     ),
     ReasonText(
         "GpuPodsRunning",
         _WRITES,
-        on="Node",
-        meaning=(
-            "Pods use the GPUs of the node, so the label "
-            "`harvesterhci.io/gpu-baremetal-workloads` stays."
-        ),
+        on="Node, SRIOVGPUDevice, PCIDevice",
+        meaning="Pods use the GPUs that are to serve VMs.",
         remedy="Delete the pods in the message: `kubectl delete pod NAME -n NAMESPACE`.",
+    ),
+    ReasonText(
+        "NoGpu",
+        _WRITES,
+        on="PCIDevice",
+        meaning="`spec.workload` is set on a device that is no whole GPU of NVIDIA, AMD or Intel.",
+        remedy="Set it on the GPU.",
+    ),
+    ReasonText(
+        "WorkloadsContradict",
+        _WRITES,
+        on="SRIOVGPUDevice, PCIDevice",
+        meaning="The SRIOVGPUDevice and the PCIDevice of one GPU are to have different workloads.",
+        remedy="Set `spec.workload` of one of them, and leave the other empty.",
     ),
     ReasonText(
         "UsbControllerClaimed",

@@ -7,6 +7,7 @@ from laneway.core.reasons.text import ReasonText
 _VGPUS = "GPUs and vGPUs"
 _INSTANCES = "GPU instances (MIG)"
 _LAYOUTS = "Layouts"
+_CONTAINERS = "GPUs for containers"
 
 REASONS = (
     ReasonText(
@@ -365,5 +366,43 @@ REASONS = (
             "To apply them: `kubectl patch vgpulayout NAME --type merge -p "
             '\'{"spec":{"dryRun":false}}\'`.'
         ),
+    ),
+    ReasonText(
+        "ContainerGpuUnserved",
+        _CONTAINERS,
+        on="Node (of the device group)",
+        meaning="A GPU is to serve containers, and its driver is not bound to it.",
+        remedy=(
+            "Delete its claim, or disable its virtual functions; or install the vendor's driver. "
+            "`laneway doctor node` says what is missing."
+        ),
+    ),
+    ReasonText(
+        "ContainerGpusMixed",
+        _CONTAINERS,
+        on="Node (of the device group)",
+        meaning=(
+            "The node has GPUs of one vendor for containers, and others for VMs that are on the "
+            "vendor's driver. The vendor's device plugin would advertise all of them, so Laneway "
+            "does not let it run there."
+        ),
+        remedy=(
+            "Claim the GPUs for VMs, which puts them on vfio-pci, or have them serve containers "
+            "too."
+        ),
+    ),
+    ReasonText(
+        "ContainersServed",
+        _CONTAINERS,
+        on="Node (of the device group)",
+        meaning="The GPUs in the message are for containers, and on their vendor's driver.",
+        remedy="Nothing.",
+    ),
+    ReasonText(
+        "NoContainerGpus",
+        _CONTAINERS,
+        on="Node (of the device group)",
+        meaning="The node had GPUs for containers, and has none any more.",
+        remedy="Nothing.",
     ),
 )

@@ -17,7 +17,6 @@ from laneway.core.refusals.admission import (
     DeviceClaimed,
     DeviceInUse,
     FieldImmutable,
-    GpusForContainers,
     GpuShared,
     GroupMemberInUse,
     NoIommuGroup,
@@ -126,7 +125,6 @@ from laneway.core.refusals.preparation import (
 )
 from laneway.core.refusals.sharing import (
     GpuObjectShared,
-    GpuPodsRunning,
     GpuSharedOnNode,
     InstancesUnavailable,
     MigVgpusEnabled,
@@ -174,6 +172,15 @@ from laneway.core.refusals.vsphere import (
     NoRoom,
     ResourcePoolUnresolved,
 )
+from laneway.core.refusals.workloads import (
+    ContainerGpusMixed,
+    ContainerGpuUnserved,
+    GpuPodsRunning,
+    GpuServesVms,
+    GpusForContainers,
+    NoGpu,
+    WorkloadsContradict,
+)
 
 
 def processes_of(refusals: Iterable[Refusal]) -> tuple[int, ...]:
@@ -197,6 +204,8 @@ __all__ = [
     "ClaimNameMismatch",
     "ClaimNodeNotFound",
     "ClaimedByOther",
+    "ContainerGpuUnserved",
+    "ContainerGpusMixed",
     "CountInvalid",
     "CriticalToNode",
     "DeviceAllocated",
@@ -231,6 +240,7 @@ __all__ = [
     "GpuObjectShared",
     "GpuOwnedByLayout",
     "GpuPodsRunning",
+    "GpuServesVms",
     "GpuShared",
     "GpuSharedOnNode",
     "GpuUnreadable",
@@ -259,6 +269,7 @@ __all__ = [
     "ModeWithoutVfs",
     "MultipleDisplays",
     "NameMismatch",
+    "NoGpu",
     "NoGpuInstances",
     "NoHostInDomain",
     "NoIommuGroup",
@@ -325,6 +336,7 @@ __all__ = [
     "VgpuNotConfigured",
     "VgpuUnsupported",
     "VgpusEnabled",
+    "WorkloadsContradict",
     "WriteFailed",
     "reason_of",
 ]

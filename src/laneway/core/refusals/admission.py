@@ -138,22 +138,6 @@ class GpuShared(Refusal, frozen=True):
         )
 
 
-class GpusForContainers(Refusal, frozen=True):
-    """A GPU is to be for virtual machines on a node whose GPUs are for containers."""
-
-    name: str
-    node: str
-
-    @property
-    def words(self) -> str:
-        return (
-            f"{self.name} is a GPU of node {line(self.node)}, whose GPUs are for containers: it "
-            "has the label harvesterhci.io/gpu-baremetal-workloads=true. Use a GPU of another "
-            f"node, or remove the label first: kubectl label node {line(self.node)} "
-            "harvesterhci.io/gpu-baremetal-workloads-"
-        )
-
-
 class UsbControllerClaimed(Refusal, frozen=True):
     """A USB device is claimed whose controller is claimed as a whole."""
 

@@ -24,11 +24,14 @@ class VgpuUnsupported(Refusal, frozen=True):
     """The device is no NVIDIA GPU that can carry vGPUs."""
 
     device: str
+    other: str = ""
+    """How a GPU of another vendor is shared, in a sentence."""
 
     @property
     def words(self) -> str:
+        how = f" {self.other}" if self.other else ""
         return (
-            f"{self.device} is not an NVIDIA GPU with vGPU support. To list these GPUs: "
+            f"{self.device} is not an NVIDIA GPU with vGPU support.{how} To list these GPUs: "
             "laneway gpus"
         )
 

@@ -44,28 +44,14 @@ class GpuSharedOnNode(Refusal, frozen=True, tag="GpuShared"):
 
     node: str
     gpus: tuple[str, ...]
+    label: str
 
     @property
     def words(self) -> str:
         return (
             f"GPUs of node {self.node} are enabled for vGPUs: {few(self.gpus)}. Disable them "
-            "before the node gets the label harvesterhci.io/gpu-baremetal-workloads: "
+            f"before the node gets the label {self.label}: "
             f"{set_enabled('sriovgpudevice', *self.gpus, enabled=False)}"
-        )
-
-
-class GpuPodsRunning(Refusal, frozen=True):
-    """A node's GPUs are to be for virtual machines while containers use them."""
-
-    node: str
-    pods: tuple[str, ...]
-
-    @property
-    def words(self) -> str:
-        return (
-            f"Pods on node {self.node} use its GPUs: {few(self.pods)}. Delete them before you "
-            "remove the label harvesterhci.io/gpu-baremetal-workloads: kubectl delete pod NAME -n "
-            "NAMESPACE"
         )
 
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from laneway.core.decision import Decision, conclude
+from laneway.core.gpu.vendors import AMDGPU, SRIOV_DRIVERS, Vendor, gpu_of
 from laneway.core.inventory import ConfiguredVgpu, Inventory
 from laneway.core.passthrough.fitness import find, unfit
 from laneway.core.passthrough.usability import VFIO_DRIVER, Reason, ReasonKind, remedy, text
@@ -85,6 +86,9 @@ def set_vfs(
         return switch_gpu(address, bool(count), situation)
     if card.driver in ("", VFIO_DRIVER):
         needed = situation.originals.get(address) or "the driver that makes its virtual functions"
+        against.append(DriverMissing(str(address), card.driver, needed))
+    elif count and card.driver == AMDGPU:
+        needed = SRIOV_DRIVERS[Vendor.AMD]
         against.append(DriverMissing(str(address), card.driver, needed))
     if not restores and (used := in_use(card, situation.inventory)):
         against.append(used)
@@ -157,10 +161,21 @@ def vgpu_card(address: PciAddress, situation: Situation) -> PciFunction | tuple[
     if gpu is None:
         return unfit(address, situation)
     if gpu.vendor != NVIDIA or not gpu.is_gpu or gpu.physfn is not None:
-        return (VgpuUnsupported(str(address)),)
+        return (VgpuUnsupported(str(address), _shared_otherwise(gpu)),)
     if not gpu.total_vfs:
         return (*unfit(address, situation), NoSriov(str(address)))
     return gpu if gpu.sriov_gpu else (VgpuUnsupported(str(address)),)
+
+
+def _shared_otherwise(function: PciFunction) -> str:
+    """How a GPU of another vendor is shared; empty for what is none."""
+    found = gpu_of(function)
+    if found is None or found.is_vf or found.vendor is Vendor.NVIDIA:
+        return ""
+    return (
+        f"A GPU of {found.vendor.written} is shared by plain virtual functions, with "
+        f"{SRIOV_DRIVERS[found.vendor]}."
+    )
 
 
 def vf_count(card: PciFunction) -> int:

@@ -57,6 +57,7 @@ class Kubelet:
         `luck`: by which it chooses where no plugin cares.
         """
         self.faults = Faults()
+        self.folder = folder
         self._plugins_folder = os.path.join(folder, "device-plugins")
         self._pods_folder = os.path.join(folder, "pod-resources")
         self._authority = authority

@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 
 from laneway.api import Condition, ObjectMeta
+from laneway.core.gpu.sample import pod_spec, with_image
+from laneway.core.gpu.vendors import Vendor
 from laneway.kube.resource import Resource
 
 SECONDS = 900
@@ -57,32 +59,13 @@ class Job(_Part, frozen=True, kw_only=True):
     status: JobStatus = JobStatus()
 
 
-LABEL_HOST = "kubernetes.io/hostname"
 NODES = Resource("", "v1", "nodes", False, Node)
 JOBS = Resource("batch", "v1", "jobs", True, Job)
 
 
 def job(name: str, host: str, image: str, resource: str) -> dict[str, Any]:
     """A Job that runs an image with one GPU of the node that has a host's label."""
-    container = {
-        "name": "vector-add",
-        "image": image,
-        "resources": {"limits": {resource: 1}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "runAsNonRoot": True,
-            "runAsUser": 65532,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-    }
-    pod = {
-        "restartPolicy": "Never",
-        "automountServiceAccountToken": False,
-        "nodeSelector": {LABEL_HOST: host},
-        "tolerations": [{"operator": "Exists", "effect": "NoSchedule"}],
-        "containers": [container],
-    }
+    pod = pod_spec(with_image(Vendor.NVIDIA, image), resource, host)
     return {
         "apiVersion": JOBS.api_version,
         "kind": "Job",

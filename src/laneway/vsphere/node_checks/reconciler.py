@@ -19,6 +19,7 @@ from typing import NamedTuple
 from kubebasics import quantity
 from laneway.api import Condition, ConditionStatus, find_condition, set_condition, timestamp
 from laneway.controllers.cluster.leading import Leading
+from laneway.core.gpu.sample import LABEL_HOST
 from laneway.core.vsphere.spec.parsing import read
 from laneway.core.vsphere.spec.requests import (
     GroupRequest,
@@ -34,7 +35,7 @@ from laneway.kube.errors import AlreadyExistsError, KubeError, NotFoundError
 from laneway.kube.events import EventRecorder
 from laneway.kube.resource import Key, key_of
 from laneway.vsphere.fleet.caches import VsphereCaches
-from laneway.vsphere.node_checks.job import JOBS, LABEL_HOST, Node, job, outcome
+from laneway.vsphere.node_checks.job import JOBS, Node, job, outcome
 from laneway.vsphere.node_checks.workload_cluster import UnreadableSecretError, node_of, reach
 from laneway.vsphere.status import apply, as_json
 
@@ -42,7 +43,6 @@ CONDITION = "GPUNodeReady"
 DEVICES = "PCIDevicesReady"
 FIELD_MANAGER = "laneway-vsphere-nodes"
 """Of its own: what the other parts say of a machine is not ours to take away."""
-IMAGE = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda11.7.1-ubuntu20.04"
 GPU = "nvidia.com/gpu"
 NAMESPACE = "default"
 _NVIDIA = 0x10DE
@@ -89,7 +89,7 @@ class NodeChecks(Leading[Key]):
         self._client = client
         self._caches = caches
         self._recorder = recorder
-        self._image = image or IMAGE
+        self._image = image
         self._pace = pace or Pace()
         self._clock = clock
         self.needs = (caches.vsphere_machines,)

@@ -60,9 +60,11 @@ class Scene:
         """A PCI function of node1, which may be claimed if nothing else is said."""
         raw = {
             "metadata": {"name": name_of(address), "labels": status.pop("labels", {})},
+            "spec": status.pop("spec", {}),
             "status": {
                 "address": address,
                 "nodeName": "node1",
+                "vendorId": "10de",
                 "classId": "0302",
                 "iommuGroup": "10",
                 "claimable": True,

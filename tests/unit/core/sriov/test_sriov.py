@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from laneway.core.decision import Decision
+from laneway.core.decision import Decision, refusals_of
 from laneway.core.gpu.modes import GpuInstance, GpuModes
 from laneway.core.inventory import ConfiguredVgpu, DeviceError, Inventory
 from laneway.core.pci import PciAddress
@@ -35,8 +35,10 @@ from laneway.core.refusals import (
     VfCountInvalid,
     VgpuUnsupported,
 )
-from laneway.core.situation import Holder
+from laneway.core.situation import Holder, glance
 from laneway.core.sriov.vfs import set_vfs, switch_gpu
+from laneway.host.scan import scan
+from laneway.sim.spec import build, parse_spec
 from support.cards import CARD, USER, Scene, scene, scenes, vf_addresses
 
 VFS = vf_addresses(16)
@@ -388,3 +390,19 @@ def test_only_vgpu_cards_are_switched() -> None:
     assert switch_gpu(VFS[0], True, vf.situation) == (VgpuUnsupported(str(VFS[0])),)
     gone = PciAddress.parse("0000:99:00.0")
     assert switch_gpu(gone, True, vf.situation) == (DeviceNotFound(str(gone)),)
+
+
+@pytest.mark.parametrize(
+    ("model", "driver", "refused"),
+    [("mi210", "gim (MxGPU)", True), ("flex-170", "xe, or i915", False)],
+)
+def test_gpus_of_other_vendors_have_plain_functions_where_their_driver_makes_any(
+    model: str, driver: str, refused: bool
+) -> None:
+    gpu = PciAddress.parse("0000:17:00.0")
+    situation = glance(scan(build(parse_spec(model), "node1")))
+    [no_vgpus] = refusals_of(switch_gpu(gpu, True, situation))
+    assert driver in no_vgpus.words
+    decision = set_vfs(gpu, 4, situation)
+    assert [one.reason for one in refusals_of(decision)] == ["DriverMissing"] * refused
+    assert all(driver in one.words for one in refusals_of(decision))

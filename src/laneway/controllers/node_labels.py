@@ -1,0 +1,73 @@
+"""Keeps the labels of the cluster's node by which others find it, as `core.node_labels` says.
+
+Only these labels, and the annotation that notes some of them, are patched, so nothing else on the
+node can be lost.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from laneway.api import CoreNode
+from laneway.controllers.gpu_workloads import GpuWorkloads
+from laneway.controllers.metrics import AgentMetrics
+from laneway.core import node_labels
+from laneway.core.gpu.serving import serving
+from laneway.core.inventory import Inventory
+from laneway.kube.client import Client
+from laneway.kube.controller import run_workers
+from laneway.kube.informer import Informer
+from laneway.kube.queue import WorkQueue
+from laneway.kube.resource import served
+
+log = logging.getLogger(__name__)
+
+
+class NodeLabels:
+    """The labels of one node."""
+
+    def __init__(
+        self,
+        node: str,
+        client: Client,
+        informer: Informer[CoreNode],
+        workloads: GpuWorkloads,
+        metrics: AgentMetrics,
+    ) -> None:
+        self._node = node
+        self._client = client
+        self._informer = informer
+        self._workloads = workloads
+        self._metrics = metrics
+        self._resource = served(CoreNode)
+        self._queue: WorkQueue[str] = WorkQueue()
+        self._inventory: Inventory | None = None
+
+    def observed(self, inventory: Inventory) -> None:
+        """Take a new inventory."""
+        self._inventory = inventory
+        self._queue.add(self._node)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        self._informer.subscribe(lambda _before, _after: self._queue.add(self._node))
+        self._workloads.subscribe(lambda: self._queue.add(self._node))
+        await run_workers(self._queue, self._reconcile)
+
+    async def _reconcile(self, name: str) -> None:
+        node, inventory = self._informer.store.get(name), self._inventory
+        if inventory is None:
+            return
+        if node is None:
+            log.debug("no node %s in the cluster yet", name)
+            return
+        vendors = serving(inventory, self._workloads.for_containers).vendors
+        metadata = node_labels.change(
+            node.metadata.labels,
+            node.metadata.annotations,
+            node_labels.own(inventory, vendors),
+            None if inventory.errors else node_labels.features(inventory),
+        )
+        if metadata:
+            await self._client.patch(self._resource, name, {"metadata": metadata})
+            self._metrics.wrote("patch", self._resource.kind)
