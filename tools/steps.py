@@ -51,6 +51,7 @@ STEPS = [
     tier("realapi", 0.7),
     tier("kernel-nodes", 0.9),
     tier("kernel-crosswise", 0.7),
+    tier("kernel-toolkit", 0.9),
     tier("current", 0.7),
     tier("libraries", 0.8),
     target("check", 1.0),

@@ -146,6 +146,22 @@ run_kernel-nodes() {
     "$python" -m pytest -q --durations=6 tests/kernel_nodes
 }
 
+# ---- kernel-toolkit: the driver toolkit installs packages that build their modules in a guest ----
+
+prepare_kernel-toolkit() {
+  kernels=$newest
+  prepare_kernel
+}
+
+run_kernel-toolkit() {
+  local tests=tests/kernel_toolkit options
+  "$python" -m pytest -q --collect-only $tests >/dev/null || return
+  options="-p pytest_asyncio.plugin -p pytest_timeout -p no:cacheprovider --confcutdir $tests"
+  GPUS=a2 DRIVER=off MODE=vendor MEM=1024 TIMEOUT=1800 QUIET=1 rig/boot.sh "$cache/rig/$newest" \
+    "PYTHONDONTWRITEBYTECODE=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 SSL_CERT_FILE=/dev/null \
+      $python -m pytest -q $options --timeout 1200 --durations=6 $tests"
+}
+
 # ---- realapi: one server for the whole run -----------------------------------
 
 prepare_realapi() {

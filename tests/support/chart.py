@@ -34,6 +34,14 @@ _PLUGIN: Object = {
     "args": ["-v=2"],
     "resources": {"limits": {"memory": "64Mi"}},
 }
+TOOLKIT: Object = {
+    "enabled": True,
+    "location": "https://files.example/NVIDIA-Linux-x86_64-570.133.20-vgpu-kvm.run",
+    "version": "570.133.20",
+    "sha256": "0a" * 32,
+}
+"""The least that the driver toolkit needs."""
+
 VALUES: dict[str, Object] = {
     "defaults": {},
     "a digest": {"image": {"repository": "r.example:5000/a/b", "digest": f"sha256:{'0a' * 32}"}},
@@ -94,6 +102,28 @@ VALUES: dict[str, Object] = {
             "amd": _PLUGIN,
             "intel": _PLUGIN,
         }
+    },
+    "a driver from a server": {
+        "driverToolkit": {
+            **TOOLKIT,
+            "image": {"repository": "r.example/toolkit", "tag": "2"},
+            "proxy": "http://proxy:3128",
+            "caConfigMap": "files-ca",
+            "nodeSelector": {"gpus": "yes"},
+            "tolerations": _PLACED["tolerations"],
+            "resources": _PLACED["resources"],
+        }
+    },
+    "a driver from a volume": {
+        "driverToolkit": {
+            **TOOLKIT,
+            "image": {"digest": f"sha256:{'0b' * 32}"},
+            "location": "driver.run",
+            "pvc": "drivers",
+        }
+    },
+    "a driver from a folder": {
+        "driverToolkit": {**TOOLKIT, "location": "driver.run", "folder": "/srv/drivers"}
     },
     "no policies of the network": {"networkPolicy": {"enabled": False}},
     "metrics for nobody": {"networkPolicy": {"metricsFrom": []}},

@@ -299,6 +299,21 @@ def start(image: Image, data: Path) -> None:
     say(f"{count}, all from the image and compiled")
 
 
+def check_toolkit(image: Image) -> None:
+    """The recipe of the driver toolkit: Laneway's image, as root, with what its program needs."""
+    (stage,) = read((CHECKOUT / "Containerfile.driver-toolkit").read_text())
+    if (stage.user, stage.entrypoint) != ("0:0", image.entrypoint):
+        raise CheckError("the driver toolkit does not run Laneway as root")
+    installed = {word for step in stage.steps for word in step.words[0].split()}
+    if missing := {"gcc", "kmod", "libc6-dev", "libelf1", "make"} - installed:
+        raise CheckError(f"the driver toolkit lacks {', '.join(sorted(missing))}")
+    process = image.start("driver-toolkit", "run")
+    said, _ = process.communicate(timeout=SECONDS)
+    if process.returncode != 1 or "SettingsInvalid" not in said:
+        raise CheckError(f"laneway driver-toolkit run ended with {process.returncode}: {said}")
+    say("laneway driver-toolkit refuses to run without a package")
+
+
 def main(cache: Path) -> int:
     stages = read((CHECKOUT / "Containerfile").read_text())
     roots: dict[str, Root] = {}
@@ -316,7 +331,9 @@ def main(cache: Path) -> int:
             say(f"stage {stage.name or 'last'} is made")
         data = scratch / "data"
         data.mkdir()
-        start(Image(stages[-1], roots["last"], data), data)
+        image = Image(stages[-1], roots["last"], data)
+        start(image, data)
+        check_toolkit(image)
     except (CheckError, subprocess.CalledProcessError) as error:
         print(f"image: {error}", file=sys.stderr)
         return 1

@@ -80,6 +80,10 @@ COMMANDS = {
         "Run the webhook that reviews writes for the API server.",
     ),
     "ui": Entry("laneway.cli.commands.ui:ui", "Serve the web interface of a cluster."),
+    "driver-toolkit": Entry(
+        "laneway.cli.commands.driver_toolkit:driver_toolkit",
+        "Install NVIDIA's vGPU host driver on a node, in a container.",
+    ),
     "completion": Entry(
         "laneway.cli.completion:command", "Print the completion script of a shell."
     ),

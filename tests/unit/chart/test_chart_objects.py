@@ -59,6 +59,12 @@ CLUSTER_WIDE = {
 }
 
 
+PRIVILEGED = {"agent", "driver-toolkit"}
+"""What works on the node itself. `test_chart_driver.py` is about the second."""
+COMMON = {"agent", "manager", "webhook", "ui", "release"}
+"""What serves its health, from one image."""
+
+
 def containers(objects: list[Object]) -> Iterator[tuple[str, Object, Object]]:
     """Every container with the component and the pod that it is of."""
     for _, template in own_templates(objects):
@@ -71,19 +77,20 @@ def containers(objects: list[Object]) -> Iterator[tuple[str, Object, Object]]:
 # ---- safety --------------------------------------------------------------------
 
 
-def test_only_the_agent_is_privileged(rendered: list[Object]) -> None:
+def test_only_the_agent_and_the_driver_are_privileged(rendered: list[Object]) -> None:
+    components = {component for component, _, _ in containers(rendered)}
     privileged = {
         component
         for component, _, container in containers(rendered)
         if container["securityContext"].get("privileged")
     }
 
-    assert privileged == {"agent"}
+    assert privileged == PRIVILEGED & components
 
 
 def test_every_other_is_anonymous_and_can_do_nothing(rendered: list[Object]) -> None:
     for component, pod, container in containers(rendered):
-        if component == "agent":
+        if component in PRIVILEGED:
             continue
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["securityContext"]["runAsUser"] == pod["securityContext"]["runAsGroup"] > 1000
@@ -95,17 +102,17 @@ def test_every_other_is_anonymous_and_can_do_nothing(rendered: list[Object]) -> 
         }
 
 
-def test_only_the_agent_sees_the_node(rendered: list[Object]) -> None:
+def test_only_the_agent_and_the_driver_see_the_node(rendered: list[Object]) -> None:
     for component, pod, _ in containers(rendered):
         assert not pod.get("hostNetwork")
         assert not pod.get("hostIPC")
-        if component != "agent":
+        if component not in PRIVILEGED:
             assert not pod.get("hostPID")
             assert all("hostPath" not in volume for volume in pod.get("volumes", []))
 
 
 def test_the_agent_sees_of_the_node_what_it_needs(rendered: list[Object]) -> None:
-    (agent,) = (template for _, template in own_templates(rendered) if _["kind"] == "DaemonSet")
+    agent = find(rendered, "DaemonSet", "laneway-agent")["spec"]["template"]
     (container,) = agent["spec"]["containers"]
     options = dict(arg.split("=", 1) for arg in container["args"] if "=" in arg)
     kubelet = options["--kubelet-dir"]
@@ -131,7 +138,8 @@ def test_a_token_is_there_for_those_who_ask_the_server_only(rendered: list[Objec
 
     assert used == set(accounts)
     assert all(one["automountServiceAccountToken"] is False for one in accounts.values())
-    assert all(pod["automountServiceAccountToken"] is True for _, pod, _ in containers(rendered))
+    for component, pod, _ in containers(rendered):
+        assert pod["automountServiceAccountToken"] is (component != "driver-toolkit")
 
 
 def test_no_container_takes_the_memory_of_a_node(rendered: list[Object]) -> None:
@@ -143,8 +151,9 @@ def test_no_container_takes_the_memory_of_a_node(rendered: list[Object]) -> None
 # ---- what fits what ------------------------------------------------------------
 
 
-def test_there_is_one_image(rendered: list[Object]) -> None:
-    assert len({container["image"] for _, _, container in containers(rendered)}) == 1
+def test_there_is_one_image_but_for_the_drivers(rendered: list[Object]) -> None:
+    images = {one["image"] for component, _, one in containers(rendered) if component in COMMON}
+    assert len(images) == 1
 
 
 def test_the_program_takes_what_a_pod_tells_it(
@@ -200,7 +209,7 @@ def test_every_port_that_is_asked_exists(rendered: list[Object]) -> None:
     for _, _, container in containers(rendered):
         ports = {port["name"] for port in container.get("ports", [])}
         for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
-            if probe in container:
+            if "httpGet" in container.get(probe, {}):
                 assert container[probe]["httpGet"]["port"] in ports
     for found in rendered:
         if found["kind"] == "Service":
@@ -210,7 +219,9 @@ def test_every_port_that_is_asked_exists(rendered: list[Object]) -> None:
         if found["kind"] == "NetworkPolicy":
             (template,) = selected(rendered, found["spec"]["podSelector"]["matchLabels"])
             numbers = {
-                p["containerPort"] for c in template["spec"]["containers"] for p in c["ports"]
+                p["containerPort"]
+                for c in template["spec"]["containers"]
+                for p in c.get("ports", [])
             }
             opened = {port["port"] for rule in found["spec"]["ingress"] for port in rule["ports"]}
             assert opened <= numbers
@@ -218,7 +229,8 @@ def test_every_port_that_is_asked_exists(rendered: list[Object]) -> None:
 
 def test_those_that_run_on_and_on_are_asked_how_they_are(rendered: list[Object]) -> None:
     for owner, template in own_templates(rendered):
-        if owner["kind"] != "Job":
+        component = template["metadata"]["labels"]["app.kubernetes.io/component"]
+        if owner["kind"] != "Job" and component in COMMON:
             for container in template["spec"]["containers"]:
                 assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
                 assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"

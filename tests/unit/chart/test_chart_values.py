@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from support.chart import FOLDER, ROOT, VALUES, helm, names_of, render, templates
+from support.chart import FOLDER, ROOT, TOOLKIT, VALUES, helm, names_of, render, templates
 from support.examples import first
 
 INFORMATION = 1
@@ -159,6 +159,18 @@ def test_every_value_is_tried(path: tuple[str, ...]) -> None:
             {"ui": {"enabled": True, "oidc": {"issuer": "https://login.example"}}},
             "ui.oidc.clientId is needed",
         ),
+        ({"driverToolkit": {"enabled": True}}, "driverToolkit.location is needed"),
+        ({"driverToolkit": {**TOOLKIT, "sha256": ""}}, "driverToolkit.sha256 is needed"),
+        ({"driverToolkit": {**TOOLKIT, "version": ""}}, "driverToolkit.version is needed"),
+        ({"driverToolkit": {**TOOLKIT, "sha256": "0A" * 32}}, "/driverToolkit/sha256"),
+        ({"driverToolkit": {**TOOLKIT, "version": "latest"}}, "/driverToolkit/version"),
+        ({"driverToolkit": {**TOOLKIT, "location": "ftp://a/b"}}, "must be a URL"),
+        ({"driverToolkit": {**TOOLKIT, "location": "a.run"}}, "must be a URL"),
+        ({"driverToolkit": {**TOOLKIT, "location": "a b"}}, "/driverToolkit/location"),
+        ({"driverToolkit": {**TOOLKIT, "pvc": "drivers"}}, "must be the name of a file"),
+        ({"driverToolkit": {**TOOLKIT, "pvc": "a", "folder": "/b"}}, "exclude each other"),
+        ({"driverToolkit": {**TOOLKIT, "folder": "/a/../b"}}, "/driverToolkit/folder"),
+        ({"driverToolkit": {**TOOLKIT, "proxy": "proxy:3128"}}, "/driverToolkit/proxy"),
         ({"image": {"digest": "latest"}}, "/image/digest"),
         ({"image": {"tag": "a b"}}, "/image/tag"),
         ({"image": {"repository": "Upper:tag@x"}}, "/image/repository"),

@@ -20,6 +20,7 @@ MODELS = "a2, a2-vfio, l40s, a100, hgx-h100, plain, rtx-pro-6000, workstation, m
 """Simulated hosts."""
 NAMESPACE = "harvester-system"
 STATE_FOLDER = "/var/lib/laneway"
+DRIVER_FOLDER = "/var/lib/laneway/driver"
 KUBELET_FOLDER = "/var/lib/kubelet"
 LEASE = "laneway-manager"
 SHARED_MODES = ("SameSize", "MixedSize", "MIGBacked")
