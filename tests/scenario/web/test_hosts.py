@@ -16,7 +16,7 @@ from support import prepared_nodes
 from support.prepared_nodes import API, BOOT, WAITS
 from support.signing_in import Browser
 from support.web_pages import Person
-from support.web_site import DEVICES, SeparateSite, rule
+from support.web_site import DEVICES, SeparateSite, SimulatedSite, rule
 
 READ_ALL = (rule("", ["nodes"]), rule(DEVICES, ["hostpolicies", "hostpreparations"]))
 VMIS = "/apis/kubevirt.io/v1/namespaces/{}/virtualmachineinstances"
@@ -165,5 +165,22 @@ async def test_a_cluster_without_the_kinds_is_told_how_it_gets_them(tmp_path: Pa
             await browser.sign_in(site.administrator)
             text = await Person(browser).sees("/hosts")
             assert "The cluster has no HostPolicies and HostPreparations." in text
+    finally:
+        site.end()
+
+
+@pytest.mark.slow
+async def test_a_fresh_host_becomes_ready_without_a_command(tmp_path: Path) -> None:
+    site = SimulatedSite(tmp_path / "data", ["a2,iommu=off"])
+    try:
+        async with Browser(site.address) as browser:
+            await browser.sign_in(site.administrator)
+            admin = Person(browser)
+            fields = {"edited": "1", "name": "gpus", "iommu": "yes", "when": "OnCommand"}
+            assert (await admin.sends("/hosts/policy", **fields))[0] == 303
+            await admin.waits("/hosts", lambda text: "Reboot pending" in text)
+            assert await admin.sends("/nodes/sim-a2-1/reboot") == (303, "/nodes/sim-a2-1")
+            await admin.waits("/hosts", lambda text: "gpus 1 of 1 Ready" in text)
+            assert "Iommu Met" in await admin.sees("/nodes/sim-a2-1")
     finally:
         site.end()
