@@ -38,21 +38,30 @@ class Progress(NamedTuple):
 def progress(visit: Visit, found: Sequence[Row]) -> list[Progress]:
     """Of every policy that the user may see."""
     by_name = {row.name: row for row in found}
-    return [_of(visit, one, by_name) for one in rows.policies(visit)]
+    away = _away(visit, by_name) if visit.may(rows.LIST_NODES) else None
+    return [_of(visit, one, by_name, away) for one in rows.policies(visit)]
 
 
-def _of(visit: Visit, policy: HostPolicy, found: Mapping[str, Row]) -> Progress:
-    name, away = policy.metadata.name, None
-    mine = [row for row in found.values() if name in row.one.policies]
-    if visit.may(rows.LIST_NODES):
+def _away(visit: Visit, found: Mapping[str, Row]) -> frozenset[str]:
+    """The nodes that count against how many may be away, whatever the reason."""
+    known, away = visit.caches.preparations.store, []
+    for name, row in found.items():
+        node = visit.caches.nodes.store.get(name)
+        stage = _STAGES.get(row.stage, Stage.IDLE)
+        if node and is_away(node_of(node, known.get(name) or HostPreparation(), ()), stage):
+            away.append(name)
+    return frozenset(away)
+
+
+def _of(
+    visit: Visit, policy: HostPolicy, found: Mapping[str, Row], away: frozenset[str] | None
+) -> Progress:
+    name = policy.metadata.name
+    if away is None:
+        mine = [row for row in found.values() if name in row.one.policies]
+    else:
         nodes = selected(policy, visit.caches.nodes.store)
         mine = [found[one.metadata.name] for one in nodes if one.metadata.name in found]
-        known = visit.caches.preparations.store
-        away = 0
-        for node in nodes:
-            preparation = known.get(node.metadata.name) or HostPreparation()
-            stage = found[node.metadata.name].stage if node.metadata.name in found else ""
-            away += is_away(node_of(node, preparation, ()), _STAGES.get(stage, Stage.IDLE))
     try:
         allowed = budget(policy.spec.rollout.max_unavailable, len(mine))
     except ValueError:
@@ -64,7 +73,7 @@ def _of(visit: Visit, policy: HostPolicy, found: Mapping[str, Row]) -> Progress:
         len(mine),
         stages.count(Stage.READY),
         stages.count(Stage.FAILED),
-        away,
+        None if away is None else sum(row.name in away for row in mine),
         allowed,
         sign,
         reason,
