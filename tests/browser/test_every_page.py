@@ -19,6 +19,7 @@ GPU, MIG = f"{NODE}-000031000", f"{NODE}-0000b1000"
 VGPU = f"{NODE}-000031004"
 CARD, USB = f"{OTHER}-000004001", f"{OTHER}-0781-5583-001004"
 VM = "default/idle"
+POLICY = "looked-at"
 ADDRESSES = {
     "/": "/",
     "/gpus": "/gpus",
@@ -53,6 +54,10 @@ ADDRESSES = {
     "/vms/{namespace}/{name}/delete": f"/vms/{VM}/delete",
     "/nodes": "/nodes",
     "/nodes/{name}": f"/nodes/{NODE}",
+    "/nodes/{name}/reboot": f"/nodes/{NODE}/reboot",
+    "/hosts": "/hosts",
+    "/hosts/policy": "/hosts/policy?edited=1&when=InWindow&pages=1G",
+    "/hosts/policy/{name}": f"/hosts/policy/{POLICY}",
     "/doctor": "/doctor",
     "/activity": f"/activity?node={NODE}",
     "/objects/{plural}/{name}": f"/objects/sriovgpudevices/{GPU}",
@@ -64,7 +69,7 @@ which no simulated node has."""
 
 @pytest.fixture(scope="module")
 def objects(site: WebSite) -> None:
-    """A GPU with a layout, one in MIG mode, a claimed device, and a VM that is stopped."""
+    """A GPU with a layout, one in MIG mode, a claimed device, a VM that is stopped, a policy."""
     api = site.api
     head = {"apiVersion": f"{DEVICES}/v1beta1"}
     mode = {"spec": {"enabled": True, "mode": "MIGBacked"}}
@@ -85,6 +90,10 @@ def objects(site: WebSite) -> None:
         "kind": "VirtualMachine",
         "spec": {"runStrategy": "Halted", "template": {"spec": {"domain": domain}}},
     }
+    policy = {"iommu": True, "nodeSelector": {"names": [NODE]}, "rollout": {"paused": True}}
+    site.make(f"{API}/hostpolicies", {**head, "kind": "HostPolicy", "spec": policy}, POLICY)
+    while not api.call(f"{API}/hostpreparations")["items"]:
+        time.sleep(0.1)
     while not vgpus_of(site, GPU) or not api.call(f"{API}/migconfigurations")["items"]:
         time.sleep(0.1)
     path, name = VM.split("/")

@@ -34,6 +34,7 @@ PLACES = (
     "/usb",
     "/vms",
     "/nodes",
+    "/hosts",
     "/activity",
     "/no-such-page",
 )

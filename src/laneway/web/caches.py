@@ -20,6 +20,8 @@ from laneway.admission.world import PARENT as GPU
 from laneway.api import (
     CoreNode,
     DeviceNode,
+    HostPolicy,
+    HostPreparation,
     MigConfiguration,
     PCIDevice,
     PCIDeviceClaim,
@@ -130,6 +132,8 @@ class Caches:
     networks: Informer[SRIOVNetworkDevice]
     usb: Informer[USBDevice]
     usb_claims: Informer[USBDeviceClaim]
+    policies: Informer[HostPolicy]
+    preparations: Informer[HostPreparation]
     vms: Informer[VirtualMachine]
     instances: Informer[VirtualMachineInstance]
     pods: Informer[Pod]
@@ -177,6 +181,8 @@ class Caches:
                 served(USBDeviceClaim),
                 indexers={**on_node, **_judged("usb_claims", RESOURCE, COMING)},
             ),
+            policies=Informer(client, served(HostPolicy)),
+            preparations=Informer(client, served(HostPreparation)),
             vms=Informer(client, VIRTUAL_MACHINES, indexers=_judged("vms", DEVICE_NAME)),
             instances=Informer(client, INSTANCES, indexers=_judged("instances", DEVICE_NAME)),
             pods=Informer(client, PODS),

@@ -16,6 +16,7 @@ _PAGES = (
     ("usb", "/usb"),
     ("vms", "/vms"),
     ("nodes", "/nodes"),
+    ("hosts", "/hosts"),
     ("activity", "/activity"),
 )
 

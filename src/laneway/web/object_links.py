@@ -15,6 +15,7 @@ _PAGES = {
     "USBDeviceClaim": "usb",
     "MigConfiguration": "mig",
     "Node": "nodes",
+    "HostPreparation": "nodes",
 }
 _PLURALS = {info.kind: info.plural for info in KINDS}
 

@@ -70,4 +70,4 @@ async def test_the_doctor_finds_what_the_command_finds(admin_of_troubled: Browse
     text = text_of((await admin_of_troubled.get("/doctor")).text)
     assert "Problem Nodes nodes with GPUs and no agent: n3" in text
     assert "Problem Laneway Laneway's manager is missing" in text
-    assert "In order Definitions all 13 kinds are there, with all fields" in text
+    assert "In order Definitions all 15 kinds are there, with all fields" in text

@@ -4,6 +4,7 @@ from laneway.web.page import Action, Page
 from laneway.web.pages import (
     activity,
     gpus,
+    hosts,
     mig,
     networks,
     nodes,
@@ -16,7 +17,7 @@ from laneway.web.pages import (
 )
 from laneway.web.visit import Site
 
-_MODULES = (overview, gpus, vgpus, mig, pci, networks, usb, vms, nodes, activity, objects)
+_MODULES = (overview, gpus, vgpus, mig, pci, networks, usb, vms, nodes, hosts, activity, objects)
 
 PAGES: tuple[Page, ...] = tuple(page for module in _MODULES for page in module.PAGES)
 ACTIONS: tuple[Action, ...] = tuple(action for module in _MODULES for action in module.ACTIONS)

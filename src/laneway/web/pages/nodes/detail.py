@@ -14,9 +14,12 @@ from laneway.core.ledger.facts import Consumer, ConsumerKind
 from laneway.views import state
 from laneway.views.gpus import assemble
 from laneway.views.memory import allocated
+from laneway.views.preparation import can_be_approved
 from laneway.web import holders
 from laneway.web.caches import NODE, Change
 from laneway.web.page import Context, NotFound, Page
+from laneway.web.pages.hosts import reboot
+from laneway.web.pages.hosts import rows as hosts
 from laneway.web.pages.nodes.rows import Row
 from laneway.web.pictures.iommu import Group, Member, Use, groups_of, iommu_map
 from laneway.web.place import link
@@ -62,6 +65,7 @@ def _context(visit: Visit) -> Context:
         "problems": problems_of(visit, now.of_node(name, seen), PROBLEMS),
         "gpus": _gpus(visit, row) if "gpus" in seen and "vgpus" in seen else None,
         "map": _map(visit, name) if "pci" in seen else None,
+        **_preparation(visit, name),
         "conditions": _conditions(row),
         "has_object": marker is not None and "device_nodes" in seen,
         "agent_conditions": list(marker.status.conditions)
@@ -78,6 +82,18 @@ def _context(visit: Visit) -> Context:
 
 def _conditions(row: Row) -> list[Condition]:
     return list(row.node.status.conditions) if row.node else []
+
+
+def _preparation(visit: Visit, name: str) -> Context:
+    """How far the node is, where a HostPolicy selects it."""
+    row = hosts.row_for(visit, name)
+    if row is None:
+        return {"preparation": None}
+    return {
+        "preparation": row,
+        "may_allow": can_be_approved(row.one),
+        "not_allowed": reboot.against(visit, row.one),
+    }
 
 
 def _gpus(visit: Visit, row: Row) -> list[GpuLine]:
@@ -163,8 +179,10 @@ def _concerns(name: str, change: Change) -> bool:
         return change.key.name == name
     if change.kind == "agents":
         return name in {one.spec.node_name for one in (change.before, change.after) if one}
-    if change.kind == "layouts":
+    if change.kind in ("layouts", "policies"):
         return True
+    if change.kind == "preparations":
+        return change.key.name == name
     return name in {
         node_of_object(change.kind, one) for one in (change.before, change.after) if one
     }
@@ -175,9 +193,9 @@ PAGES = (
         "/nodes/{name}",
         "node.html",
         _context,
-        kinds=frozenset({*DEVICES, "nodes", "agents"}),
+        kinds=frozenset({*DEVICES, *hosts.KINDS, "agents"}),
         needs=(LISTS["nodes"],),
-        asks=tuple(LISTS.values()),
+        asks=(*LISTS.values(), hosts.LIST, hosts.LIST_POLICIES, hosts.ALLOW),
         prepare=_load,
     ),
 )
