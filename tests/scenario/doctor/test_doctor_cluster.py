@@ -156,7 +156,7 @@ async def test_a_cluster_at_work_is_well(world: World, laneway: Laneway) -> None
     answer = json.loads(done.out)
     assert answer["healthy"]
     checks = {one["check"]: one["what"] for one in answer["findings"]}
-    assert checks["Definitions"] == "all 13 kinds are there, with all fields"
+    assert checks["Definitions"] == "all 15 kinds are there, with all fields"
     assert checks["Nodes"] == "1 of 1 nodes have an agent"
     assert checks["KubeVirt"].startswith("KubeVirt harvester-system/kubevirt")
 

@@ -15,7 +15,7 @@ from laneway.changes.answered import words_of
 from laneway.changes.errors import ChangeError
 from laneway.changes.reboots import allow_reboot
 from laneway.controllers.rollout.asked import merged, selecting
-from laneway.controllers.rollout.observing import terms_of, vms_of
+from laneway.controllers.rollout.observing import standing_of, terms_of, vms_of
 from laneway.core.ledger.facts import Consumer, ConsumerKind
 from laneway.core.rollout.terms import withheld
 from laneway.kube.errors import KubeError, UnauthorizedError
@@ -103,8 +103,9 @@ def _waits(visit: Visit, node: CoreNode, found: Sequence[HostPolicy]) -> str:
         return problem
     caches, now = visit.caches, time.time()
     known = {one.metadata.name: one for one in caches.preparations.store}
-    terms = [terms_of(one, node, caches.nodes.store, known, now) for one in found]
-    return withheld(terms, node.metadata.name, approved=True, staying=())
+    name, nodes = node.metadata.name, caches.nodes.store
+    terms = [terms_of(one, name, standing_of(one, nodes, known), now) for one in found]
+    return withheld(terms, name, approved=True, staying=())
 
 
 def _vm(name: str) -> Consumer:
