@@ -39,7 +39,7 @@ async def wait(event: asyncio.Event, informer: Informer[HostPreparation]) -> Non
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-async def test_never_more_nodes_are_away_than_allowed_whoever_leads(
+async def test_never_more_nodes_are_away_than_allowed_under_any_leader(
     world: World, policy: Make, stage: Make
 ) -> None:
     names = [f"n{number:02}" for number in range(NODES)]
