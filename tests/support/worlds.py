@@ -178,11 +178,11 @@ class World:
         state.mkdir(parents=True)
         hardware = Hardware(host, host, open_state(str(state), host))
         server = NodeHost(name, hardware, spec, node.kubelet_folder, runtime)
-        client = self.agent_clients.get(name) or await self.cluster.connect()
+        client = await self.cluster.connect()
         kubelet = HostKubelet(server, client, runtime, down_seconds=DOWN_SECONDS)
         agent = HostAgent(
             server,
-            client,
+            self.agent_clients.get(name, client),
             self.cluster.families,
             timing=self.cluster.timing,
             down_seconds=DOWN_SECONDS,

@@ -60,8 +60,17 @@ async def chart(kubeconfig: str, free_port: Callable[[], int]) -> AsyncIterator[
 def cluster(chart: Installed) -> Any:
     """As `World` wants it."""
     client = chart.client
+
+    async def connect() -> Client:
+        return client
+
     return SimpleNamespace(
-        client=client, own=client, kubevirts=client, families=MetricFamilies(), timing=Timing()
+        client=client,
+        own=client,
+        kubevirts=client,
+        families=MetricFamilies(),
+        timing=Timing(),
+        connect=connect,
     )
 
 
