@@ -11,11 +11,12 @@ import logging
 from laneway.api import CoreNode
 from laneway.controllers.gpu_workloads import GpuWorkloads
 from laneway.controllers.metrics import AgentMetrics
+from laneway.controllers.written import Written
 from laneway.core import node_labels
 from laneway.core.gpu.serving import serving
 from laneway.core.inventory import Inventory
 from laneway.kube.client import Client
-from laneway.kube.controller import run_workers
+from laneway.kube.controller import Retry, run_workers
 from laneway.kube.informer import Informer
 from laneway.kube.queue import WorkQueue
 from laneway.kube.resource import served
@@ -42,6 +43,7 @@ class NodeLabels:
         self._resource = served(CoreNode)
         self._queue: WorkQueue[str] = WorkQueue()
         self._inventory: Inventory | None = None
+        self._written = Written()
 
     def observed(self, inventory: Inventory) -> None:
         """Take a new inventory."""
@@ -54,13 +56,15 @@ class NodeLabels:
         self._workloads.subscribe(lambda: self._queue.add(self._node))
         await run_workers(self._queue, self._reconcile)
 
-    async def _reconcile(self, name: str) -> None:
+    async def _reconcile(self, name: str) -> Retry | None:
         node, inventory = self._informer.store.get(name), self._inventory
         if inventory is None:
-            return
+            return None
         if node is None:
             log.debug("no node %s in the cluster yet", name)
-            return
+            return None
+        if lag := self._written.lag(name, node.metadata):
+            return Retry(lag)
         vendors = serving(inventory, self._workloads.for_containers).vendors
         metadata = node_labels.change(
             node.metadata.labels,
@@ -69,5 +73,7 @@ class NodeLabels:
             None if inventory.errors else node_labels.features(inventory),
         )
         if metadata:
-            await self._client.patch(self._resource, name, {"metadata": metadata})
+            answer = await self._client.patch(self._resource, name, {"metadata": metadata})
+            self._written.note(answer.metadata)
             self._metrics.wrote("patch", self._resource.kind)
+        return None

@@ -29,7 +29,9 @@ OF_VSPHERE = [
     f"{plural}.{DEVICES}" for plural in ("vcenters", "vspherehosts", "vspherereservations")
 ]
 """What Laneway alone writes, or accounts that may read all Secrets."""
-OF_NODES = [kind for kind in OURS if kind not in OF_VSPHERE]
+POLICIES, PREPARATIONS = f"hostpolicies.{DEVICES}", f"hostpreparations.{DEVICES}"
+OF_HOSTS = (POLICIES, PREPARATIONS)
+OF_NODES = [kind for kind in OURS if kind not in (*OF_VSPHERE, POLICIES)]
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 OF_OTHERS = (
     "get secrets kube-system/",
@@ -124,8 +126,11 @@ FORBIDDEN: dict[str, Sequence[str]] = {
         "get customresourcedefinitions.apiextensions.k8s.io virtualmachines.kubevirt.io",
         "list resourceslices.resource.k8s.io",
         "create subjectaccessreviews.authorization.k8s.io",
-        *(f"create {kind}" for kind in OURS),
-        *(f"patch {kind}" for kind in OURS if "claims" not in kind),
+        *(f"create {kind}" for kind in OURS if kind not in OF_HOSTS),
+        *(f"patch {kind}" for kind in OURS if "claims" not in kind and kind not in OF_HOSTS),
+        f"delete {POLICIES}",
+        f"patch {PREPARATIONS.replace('.', '/status.', 1)}",
+        "patch settings.harvesterhci.io another",
         f"patch vgpudevices/status.{DEVICES}",
         f"patch pcidevices/status.{DEVICES}",
     ),
@@ -178,6 +183,9 @@ ALLOWED: dict[str, Sequence[str]] = {
         f"patch pcideviceclaims.{DEVICES}",
         f"patch usbdeviceclaims.{DEVICES}",
         f"patch vgpulayouts/status.{DEVICES}",
+        f"create {POLICIES}",
+        f"create {PREPARATIONS}",
+        "patch settings.harvesterhci.io gpu-enable",
         # A node that Harvester's clean-up holds is released.
         "patch nodes",
     ),
@@ -230,7 +238,13 @@ PEOPLE = {
     ),
     "laneway-admin": (
         [
-            *(f"{verb} {kind}" for verb in WRITES for kind in OURS if kind not in OF_VSPHERE),
+            *(
+                f"{verb} {kind}"
+                for verb in WRITES
+                for kind in OURS
+                if kind not in (*OF_VSPHERE, PREPARATIONS)
+            ),
+            f"patch {PREPARATIONS}",
             *(f"list {kind}" for kind in OURS),
             *(
                 f"{verb} {claims}.{DEVICES}"
@@ -241,6 +255,8 @@ PEOPLE = {
         [
             *(f"patch {kind.replace('.', '/status.', 1)}" for kind in OURS),
             *(f"{verb} {kind}" for verb in WRITES for kind in OF_VSPHERE),
+            f"create {PREPARATIONS}",
+            f"delete {PREPARATIONS}",
             "get secrets harvester-system/",
             "patch nodes",
         ],

@@ -12,6 +12,8 @@ import pytest
 from laneway.api import (
     CoreNode,
     DeviceNode,
+    HostPolicy,
+    HostPreparation,
     MigConfiguration,
     PCIDevice,
     PCIDeviceClaim,
@@ -52,6 +54,7 @@ async def _furnish(world: Any, node: str) -> None:
     on_node = {"nodeName": node}
     uid = (await world.cluster.get(CoreNode, node)).metadata.uid
     await world.make(DeviceNode, node, metadata={"labels": {NODE_UID: uid}})
+    await world.make(HostPreparation, node)
     await world.make(PCIDevice, name, metadata=label, status=on_node)
     await world.make(SRIOVGPUDevice, name, metadata=label, spec=on_node)
     await world.make(SRIOVNetworkDevice, f"{node}-eno1", metadata=label, spec=on_node)
@@ -78,7 +81,7 @@ async def _furnish(world: Any, node: str) -> None:
     )
 
 
-_OF_NO_NODE = (VGPULayout, VCenter, VSphereHost, VSphereReservation)
+_OF_NO_NODE = (HostPolicy, VGPULayout, VCenter, VSphereHost, VSphereReservation)
 
 
 async def _objects(world: Any) -> dict[str, set[str]]:
@@ -92,6 +95,7 @@ async def _objects(world: Any) -> dict[str, set[str]]:
 def _of(node: str) -> dict[str, set[str]]:
     name, stick = f"{node}-000008000", f"{node}-046d-c52b-003011"
     return {
+        "HostPreparation": {node},
         "PCIDevice": {name},
         "PCIDeviceClaim": {name},
         "SRIOVNetworkDevice": {f"{node}-eno1"},

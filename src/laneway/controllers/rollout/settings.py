@@ -42,7 +42,7 @@ class Switches(Leading[str]):
         self._client = client
         self._caches = caches
         self._metrics = metrics
-        self.needs = (caches.settings, caches.policies)
+        self.needs = (caches.policies,)  # a cluster need not have settings
         caches.settings.follow(lambda setting: self.ask([setting.metadata.name]))
 
     def everything(self) -> Iterable[str]:
