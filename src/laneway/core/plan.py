@@ -195,6 +195,33 @@ class SetNodeOwner(msgspec.Struct, frozen=True, tag=True):
     before_gid: int
 
 
+class SetBootArguments(msgspec.Struct, frozen=True, tag=True):
+    """Write a file that kernel command lines come from, and make the boot loader's own again.
+
+    It changes what boots next, and nothing that runs.
+    """
+
+    loader: str
+    """`core.preparation.facts.LoaderName`"""
+    path: str
+    before: str | None
+    """Content of the file; None: there is none."""
+    after: str | None
+    arguments: tuple[str, ...] = ()
+    """Words that every kernel is started with afterwards because of the file, and that are
+    Laneway's."""
+    arguments_before: tuple[str, ...] = ()
+
+
+class WriteConfiguration(msgspec.Struct, frozen=True, tag=True):
+    """Write a file of Laneway's own that the node's system reads when it boots."""
+
+    path: str
+    before: str | None
+    """Its content; None: there is none."""
+    after: str | None
+
+
 PciStep = Unbind | OverrideDriver | Probe | ResetFunction
 ConsoleStep = SetConsole | SetFramebuffer
 SriovStep = SetAutoprobe | SetVfCount | SwitchGpuVfs
@@ -207,8 +234,10 @@ MigStep = (
     | DestroyComputeInstance
 )
 VgpuStep = CreateMdev | RemoveMdev | SetVgpuType | SetVgpuParameters
+BootStep = SetBootArguments | WriteConfiguration
+"""Files, which do not forget at a reboot."""
 DeviceStep = LoadModule | PciStep | ConsoleStep | SriovStep | SetNodeOwner
-Step = DeviceStep | MigStep | VgpuStep
+Step = DeviceStep | MigStep | VgpuStep | BootStep
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -267,12 +296,16 @@ def undo(step: Step) -> Step | None:  # noqa: C901, PLR0912 - one line a step
             return SetVgpuParameters(function, uuid, before, parameters)
         case SetNodeOwner(port, bus, number, uid, gid, before_uid, before_gid):
             return SetNodeOwner(port, bus, number, before_uid, before_gid, uid, gid)
+        case SetBootArguments(loader, path, before, after, arguments, arguments_before):
+            return SetBootArguments(loader, path, after, before, arguments_before, arguments)
+        case WriteConfiguration(path, before, after):
+            return WriteConfiguration(path, after, before)
         case _:
             assert_never(step)
 
 
 def subject(step: Step) -> str:
-    """The device that a step changes: a PCI address, a USB port, or what the kernel calls it."""
+    """What a step changes: a PCI address, a USB port, what the kernel calls it, or a file."""
     match step:
         case LoadModule(module):
             return module
@@ -282,5 +315,7 @@ def subject(step: Step) -> str:
             return device
         case SetNodeOwner(port):
             return port
+        case SetBootArguments() | WriteConfiguration():
+            return step.path
         case _:
             return str(step.function)

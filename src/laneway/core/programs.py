@@ -11,10 +11,25 @@ NVIDIA_SMI = "nvidia-smi"
 MODPROBE = "modprobe"
 """Loads a kernel module and what it depends on; belongs to the node's own system."""
 
+SYSTEMCTL = "systemctl"
+"""Reboots the node."""
+
+UPDATE_GRUB = "update-grub"
+"""Makes the configuration of GRUB as on Debian and Ubuntu."""
+
+GRUB_MKCONFIG = "grub-mkconfig"
+"""The same into a file of choice."""
+
+GRUB2_MKCONFIG = "grub2-mkconfig"
+"""The same as on SUSE and RHEL."""
+
 DRIVER_PROGRAMS = frozenset({SRIOV_MANAGE, NVIDIA_SMI})
 """Those that are where the driver was installed, which may be in a pod."""
 
-PROGRAMS = DRIVER_PROGRAMS | {MODPROBE}
+BOOT_PROGRAMS = frozenset({SYSTEMCTL, UPDATE_GRUB, GRUB_MKCONFIG, GRUB2_MKCONFIG})
+"""Those that change what the node boots; they belong to its own system."""
+
+PROGRAMS = DRIVER_PROGRAMS | BOOT_PROGRAMS | {MODPROBE}
 
 
 class Completed(NamedTuple):

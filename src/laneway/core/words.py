@@ -10,6 +10,7 @@ from typing import assert_never
 
 from laneway.core.phrases import short_name
 from laneway.core.plan import (
+    BootStep,
     CreateComputeInstance,
     CreateGpuInstance,
     CreateMdev,
@@ -23,6 +24,7 @@ from laneway.core.plan import (
     RemoveMdev,
     ResetFunction,
     SetAutoprobe,
+    SetBootArguments,
     SetConsole,
     SetFramebuffer,
     SetMigMode,
@@ -35,6 +37,7 @@ from laneway.core.plan import (
     SwitchGpuVfs,
     Unbind,
     VgpuStep,
+    WriteConfiguration,
 )
 
 
@@ -44,6 +47,8 @@ def describe(step: Step) -> str:
         return _vgpu(step)
     if isinstance(step, MigStep):
         return _mig(step)
+    if isinstance(step, BootStep):
+        return _boot(step)
     return _device(step)
 
 
@@ -103,6 +108,25 @@ def _mig(step: MigStep) -> str:
             return f"create the compute instance of the GPU instance at {start} on {function}"
         case DestroyComputeInstance(function, start):
             return f"destroy the compute instances of the GPU instance at {start} on {function}"
+        case _:
+            assert_never(step)
+
+
+def _boot(step: BootStep) -> str:
+    match step:
+        case SetBootArguments(_, path, _, _, arguments, before):
+            added = [word for word in arguments if word not in before]
+            removed = [word for word in before if word not in arguments]
+            parts = [
+                f"{verb} the kernel command line: {' '.join(words)}"
+                for verb, words in (("remove from", removed), ("add to", added))
+                if words
+            ]
+            return f"{'; '.join(parts) or 'have the boot loader read its files again'} ({path})"
+        case WriteConfiguration(path, _, None):
+            return f"remove {path}"
+        case WriteConfiguration(path):
+            return f"write {path}"
         case _:
             assert_never(step)
 

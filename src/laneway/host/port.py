@@ -64,6 +64,13 @@ class Host(Protocol):
     def write(self, path: str, data: str) -> None:
         """Write an attribute: one open, one write, so that the kernel acts exactly once."""
 
+    def replace(self, path: str, content: str | None) -> None:
+        """Write a file of a disk as a whole; None removes it.
+
+        Whatever ends the process or the node, the file is as before or as after. It is on the disk
+        when this returns, with the owner and mode that it had. A missing folder is made.
+        """
+
     async def write_within(self, path: str, data: str, seconds: float) -> None:
         """`write`, left behind with ETIMEDOUT when the kernel does not come back in time.
 

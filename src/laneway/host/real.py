@@ -14,6 +14,7 @@ from contextlib import AbstractAsyncContextManager
 
 from laneway.core.inventory import InterfaceAddress
 from laneway.core.kernel.uevent import Uevent
+from laneway.host import files
 from laneway.host.addresses import node_addresses
 from laneway.host.kernel_log import kernel_log
 from laneway.host.uevents import kernel_uevents
@@ -106,6 +107,12 @@ class RealHost:
         if not complete:
             raise OSError(errno.EIO, "the kernel took only a part of the value", path)
 
+    def replace(self, path: str, content: str | None) -> None:
+        try:
+            files.replace(self._target(path), content)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, path) from error
+
     async def write_within(self, path: str, data: str, seconds: float) -> None:
         flags = os.O_WRONLY | os.O_CLOEXEC | (os.O_NOFOLLOW if self._root else 0)
         try:
@@ -127,6 +134,18 @@ class RealHost:
     def _copy(self) -> str:
         """Why the running kernel has nothing to say of these files."""
         return f"{self._root} is a copy, not this machine's own root" if self._root else ""
+
+    def _target(self, path: str) -> str:
+        """Where a file is, or will be, with every link resolved: a link to a file stays one."""
+        try:
+            return os.path.realpath(self._locate(path), strict=True)
+        except FileNotFoundError:
+            folder, _, name = path.rpartition("/")
+            above, _, last = folder.rpartition("/")
+            try:
+                return f"{self._locate(folder)}/{name}"
+            except FileNotFoundError:
+                return f"{self._locate(above or '/')}/{last}/{name}"
 
     def _open(self, path: str, access: int) -> int:
         if not self._root:

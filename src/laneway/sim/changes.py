@@ -6,7 +6,7 @@ import msgspec
 
 
 class Change(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A write, a change of owner or a command: what it was, and how it ended."""
+    """A write, a change of owner, a file or a command: what it was, and how it ended."""
 
     path: str = ""
     data: str = ""
@@ -16,11 +16,16 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     same."""
     owner: tuple[int, int] | None = None
     """User and group that the path was given to."""
+    content: str | None = None
+    """What a file was replaced with; see `removed`."""
+    removed: bool = False
+    """Whether the file was removed."""
     argv: tuple[str, ...] = ()
     status: int = 0
     """How the command ended."""
 
     def __post_init__(self) -> None:
-        kinds = (bool(self.path and self.data), self.owner is not None, bool(self.argv))
+        file = bool(self.path) and (self.content is not None or self.removed)
+        kinds = (bool(self.path and self.data), self.owner is not None, bool(self.argv), file)
         if sum(kinds) != 1:
-            raise ValueError("one of a write, a change of owner and a command")
+            raise ValueError("one of a write, a change of owner, a file and a command")

@@ -13,6 +13,7 @@ import posixpath
 import msgspec
 
 from laneway.sim import parts
+from laneway.sim.boot import installed
 from laneway.sim.build import Machine
 
 ROOT = "/devices/pci0000:00"
@@ -301,7 +302,6 @@ def _files(machine: Machine, nvidia_driver: str) -> None:
             "eno1\t0000000A\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0",
         ),
         "/proc/1/net/ipv6_route": (),
-        "/proc/cmdline": ("root=/dev/nvme0n1p2 ro console=tty0 intel_iommu=on iommu=pt",),
         "/proc/consoles": ("tty0                 -WU (EC  p  )    4:1",),
         "/proc/swaps": (
             "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority",
@@ -315,4 +315,4 @@ def _files(machine: Machine, nvidia_driver: str) -> None:
         )
     machine.files = {
         path: "".join(f"{line}\n" for line in content).encode() for path, content in lines.items()
-    }
+    } | installed(iommu=True)

@@ -16,9 +16,12 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from typing import TypeVar
 
+import msgspec
+
 from laneway.core.inventory import InterfaceAddress
 from laneway.core.kernel.uevent import Uevent
 from laneway.core.programs import CommandMissingError
+from laneway.sim import boot
 from laneway.sim.changes import Change
 from laneway.sim.console import Consoles
 from laneway.sim.devices import Devices
@@ -58,35 +61,53 @@ class SimulatedHost:
         """`serials`: see `seats`."""
         self.name = name
         self._serials = serials or {}
+        self._blocks = list(blocks)
+        self._files_at_boot = files
+        self._boots = 0
         self._locks = Locks()
         self._lock = self._locks.lock
         self.faults = Faults(self._locks)
         self._listeners: list[Listener] = []
-        self._kernel_log = KernelLog()
-        self.tree = Tree()
-        self._devices = Devices(self.tree, self._emit)
-        self._network = Network(self._devices)
-        self._consoles = Consoles(self._devices)
-        self._vfio = Vfio(self._devices, Processes(self.tree), self._locks, self._consoles.in_use)
-        self._core = PciCore(self._devices, self._vfio, self._locks, self.faults)
-        self._plain = PlainDrivers(self._core)
         self._record: Callable[[Change], None] = _forget
         self._dead = False
         self._under_way: list[Callable[[], object]] = []
         """Writes of a killed process that the kernel has not finished."""
         self._paths: dict[int, str] = {}
         """What each thread reads or writes, or did last."""
-        self.programs: dict[str, Program] = {}
-        self._load(list(blocks), files)
+        self._start(Tree(), files)
 
-    def _load(self, blocks: list[Block], files: Mapping[str, bytes]) -> None:
+    def _start(self, tree: Tree, files: Mapping[str, bytes]) -> None:
+        """Boot: the kernel and its drivers find the devices that are there."""
+        self._kernel_log = KernelLog()
+        self.tree = tree
+        self._devices = Devices(self.tree, self._emit)
+        self._network = Network(self._devices)
+        self._consoles = Consoles(self._devices)
+        self._vfio = Vfio(self._devices, Processes(self.tree), self._locks, self._consoles.in_use)
+        self._core = PciCore(self._devices, self._vfio, self._locks, self.faults)
+        self._plain = PlainDrivers(self._core)
+        self.programs: dict[str, Program] = {}
+        for path, content in files.items():
+            self.tree.put(path, content)
+        line = boot.next_command_line(self.tree)
+        known = self.tree.exists(boot.CONFIG)
+        if known:
+            for path, content in boot.huge_pages(line).items():
+                self.tree.put(path, content)
+            self.tree.put(boot.COMMAND_LINE, line.encode())
+        self._load(
+            _without_groups(self._blocks) if known and not boot.uses_iommu(line) else self._blocks
+        )
+
+    def _load(self, blocks: list[Block]) -> None:
         self._devices.load(blocks)
-        identity = uuid.uuid5(uuid.NAMESPACE_OID, self.name)
+        lives = f"{self.name}/{self._boots}" if self._boots else self.name
+        identity = uuid.uuid5(uuid.NAMESPACE_OID, lives)
         own = {
             "/proc/sys/kernel/hostname": f"{self.name}\n".encode(),
             "/proc/sys/kernel/random/boot_id": f"{identity}\n".encode(),
         }
-        for path, content in {**files, **own}.items():
+        for path, content in own.items():
             self.tree.put(path, content)
         self.tree.put("/proc/self", "1")
         self.tree.put("/proc/net", "self/net")
@@ -103,7 +124,19 @@ class SimulatedHost:
         vfio_pci = VfioPci(self._core, self._consoles.evict, own_vfio)
         modules = Modules(self.tree, lambda: self._core.register(vfio_pci))
         self.programs["modprobe"] = modules.program
+        self.programs.update(boot.programs(self.tree, self._reboot))
         self._core.adopt(blocks)
+        for name in boot.loaded_at_boot(self.tree):
+            modules.program.run(["modprobe", name])
+
+    def _reboot(self) -> None:
+        """Everything but the files of disks begins again; processes and vGPUs are gone."""
+        self._boots += 1
+        tree = Tree()
+        tree.take(boot.kept(self.tree))
+        # What is on a disk is as it was left, and not as it was delivered.
+        first = {p: c for p, c in self._files_at_boot.items() if not tree.exists(p)}
+        self._start(tree, first)
 
     # ------------------------------------------------------------------------------ reading
 
@@ -176,6 +209,22 @@ class SimulatedHost:
         """What writing to a path does, and where its links lead."""
         real = self.tree.resolve(path)
         return self._files.store(real) or self._consoles.store(real) or self.tree.store(path), real
+
+    def replace(self, path: str, content: str | None) -> None:
+        with self._lock:
+            self._check_alive()
+            real = self.tree.resolve(path) if self.tree.exists(path) else path
+            if isinstance(self.tree.get(real), Attribute) or real.startswith(("/sys/", "/proc/")):
+                raise os_error(errno.EACCES, path)
+
+            def operation() -> None:
+                if content is None:
+                    self.tree.discard(real)
+                else:
+                    self.tree.put(real, content.encode())
+                self._record(Change(path, content=content, removed=content is None))
+
+            self._change(operation, path, real)
 
     async def write_within(self, path: str, data: str, seconds: float) -> None:
         try:
@@ -370,6 +419,16 @@ class SimulatedHost:
 
 def _no_function(block: Block) -> bool:  # noqa: ARG001 - as a driver answers
     return False
+
+
+def _without_groups(blocks: list[Block]) -> list[Block]:
+    """The devices where the kernel does not use the IOMMU."""
+    return [
+        msgspec.structs.replace(
+            block, links={k: v for k, v in block.links.items() if k != "iommu_group"}
+        )
+        for block in blocks
+    ]
 
 
 def _forget(change: Change) -> None:

@@ -19,6 +19,7 @@ RELEASE = "6.8.0-51-generic"
 _INDEX = f"/lib/modules/{RELEASE}"
 _DIRECTORY = "/sys/bus/pci/drivers/vfio-pci"
 _FILE = "kernel/drivers/vfio/pci/vfio-pci.ko.zst"
+_NOUVEAU = "kernel/drivers/gpu/drm/nouveau/nouveau.ko.zst"
 _NEEDS = ("vfio-pci-core", "vfio")
 _BUILT_IN = ("kernel/drivers/pci/pcie/pcieportdrv.ko", "kernel/fs/ext4/ext4.ko")
 
@@ -29,7 +30,9 @@ def kernel_files(vfio: Availability) -> dict[str, bytes]:
     files = {
         "/proc/sys/kernel/osrelease": f"{RELEASE}\n".encode(),
         f"{_INDEX}/modules.builtin": "".join(f"{name}\n" for name in _BUILT_IN).encode(),
-        f"{_INDEX}/modules.dep": b"" if vfio == "missing" else f"{_FILE}: {needs}\n".encode(),
+        f"{_INDEX}/modules.dep": (
+            f"{_NOUVEAU}:\n" + ("" if vfio == "missing" else f"{_FILE}: {needs}\n")
+        ).encode(),
     }
     return files | _loaded_files() if vfio == "ready" else files
 

@@ -65,7 +65,7 @@ def open_simulated(spec: Spec, name: str, log_path: str) -> SimulatedHost:
 
 def _base(spec: Spec) -> str:
     if spec.model:
-        return f"model {spec.model}"
+        return f"model {spec.model}{'' if spec.iommu else ',iommu=off'}"
     try:
         with open(spec.path, "rb") as file:
             return f"dump {hashlib.file_digest(file, 'sha256').hexdigest()}"
@@ -108,6 +108,10 @@ def _replay(host: SimulatedHost, change: Change, log_path: str) -> None:
         outcome = _word(_errno(lambda: host.set_owner(change.path, uid, gid)))
         before = "success"
         operation = f"changing the owner of {change.path[:200]}"
+    elif change.content is not None or change.removed:
+        outcome = _word(_errno(lambda: host.replace(change.path, change.content)))
+        before = "success"
+        operation = f"replacing {change.path[:200]}"
     else:
         outcome = _word(_errno(lambda: host.write(change.path, change.data)))
         before = _word(change.errno)

@@ -1,4 +1,4 @@
-"""What to simulate, in the words of `--simulate`: `MODEL[:COUNT]`, or the path of a dump."""
+"""What to simulate, in the words of `--simulate`: `MODEL[:COUNT][,iommu=off]`, or a dump's path."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import msgspec
 
 from laneway.core.pci import PciAddress
 from laneway.sim import dump
+from laneway.sim.boot import installed
 from laneway.sim.build import Machine
 from laneway.sim.host import SimulatedHost
 from laneway.sim.models import MODELS
@@ -19,7 +20,7 @@ from laneway.sim.seats import Seat, seated
 
 MAX_COUNT = 1000
 
-_MODEL = re.compile(r"([a-z0-9-]+)(?::([0-9]{1,9}))?")
+_MODEL = re.compile(r"([a-z0-9-]+)(?::([0-9]{1,9}))?(,iommu=off)?")
 
 
 class SpecError(ValueError):
@@ -32,6 +33,8 @@ class Spec(msgspec.Struct, frozen=True):
     model: str = ""
     path: str = ""
     count: int = 1
+    iommu: bool = True
+    """Whether the host is set up for passthrough, or as the installer left it."""
 
     @property
     def label(self) -> str:
@@ -47,14 +50,15 @@ def parse_spec(text: str) -> Spec:
         count = int(match[2] or 1)
         if not 1 <= count <= MAX_COUNT:
             raise SpecError(f"cannot simulate {count} hosts at once: use 1 to {MAX_COUNT}")
-        return Spec(model=match[1], count=count)
+        return Spec(model=match[1], count=count, iommu=not match[3])
     if os.path.isfile(text):
         return Spec(path=text)
     known = ", ".join(MODELS)
     if "/" in text:
         raise SpecError(f"no dump at {text}: give the path of a file, or a model: {known}")
     raise SpecError(
-        f"unknown model {text[:80]!r}: use one of {known} (MODEL or MODEL:COUNT), "
+        f"unknown model {text[:80]!r}: use one of {known} (MODEL, MODEL:COUNT, "
+        "MODEL,iommu=off), "
         "or the path of a dump by umockdev-record or laneway capture"
     )
 
@@ -80,5 +84,9 @@ def build(
     serials: dict[str, str] = {}
     if seats is not None:
         blocks, serials = seated(blocks, seats)
+    if not spec.iommu:
+        vfio = vfio or "loadable"
     files = machine.files | kernel_files(vfio or machine.vfio)
+    if not spec.iommu:
+        files |= installed(iommu=False)
     return SimulatedHost(name, blocks, files, serials)

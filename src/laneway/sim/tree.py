@@ -92,6 +92,14 @@ class Tree:
 
     # ------------------------------------------------------------------- what its builder needs
 
+    def top(self) -> dict[str, Directory]:
+        """The folders of the root."""
+        return {name: node for name, node in self._root.items() if isinstance(node, Directory)}
+
+    def take(self, folders: Mapping[str, Directory]) -> None:
+        """Place folders in the root, as they are."""
+        self._root.update(folders)
+
     def mkdir(self, path: str) -> Directory:
         """The directory at `path`, made with its parents where it is missing; follows no link."""
         here = self._root

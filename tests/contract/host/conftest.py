@@ -32,6 +32,7 @@ RIG = os.environ.get("LANEWAY_RIG", "")
 # What needs a simulated host: a process killed at every write, cards that the rig lacks, and laws,
 # which try more than a guest has time for. Importing these modules alone takes a guest ten seconds.
 SIMULATED = [
+    "test_boot_contract.py",
     "test_capacity_laws.py",
     "test_crash_contract.py",
     "test_forecast_contract.py",

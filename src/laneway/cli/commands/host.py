@@ -1,4 +1,4 @@
-"""`laneway host`: plan, apply and release, for a host without a cluster.
+"""`laneway host`: plan, apply, release and prepare, for a host without a cluster.
 
 `plan` and `apply` have the same subcommands; `plan` is `apply --dry-run`.
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from laneway.cli.commands.options import MODELS, STATE_FOLDER, dry_run_option, read_by
+from laneway.cli.commands.prepare import prepare
 from laneway.cli.groups import Group
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ Examples:
     laneway host plan gpu 08:00.0 --vgpus A2-4Q=2
     laneway host apply passthrough 17:00.0
     laneway host release 17:00.0
+    laneway host prepare --apply
     laneway host apply gpu 08:00.0 --vgpus A2-4Q=2 --simulate a2
 """,
 )
@@ -194,6 +196,9 @@ host.add_command(
 host.add_command(
     _group("apply", "Bring a device to a desired state, step by step.", plan_only=False)
 )
+
+
+host.add_command(prepare)
 
 
 @host.command(

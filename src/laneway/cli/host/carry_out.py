@@ -57,7 +57,7 @@ async def show(hardware: Hardware, desired: Desired) -> None:
     decision = desired.decide(await _look(hardware, desired))
     if isinstance(decision, Plan):
         click.echo("Would do, in this order:")
-        _list(decision)
+        list_steps(decision)
     else:
         _end(decision, "nothing would be changed")
 
@@ -69,8 +69,8 @@ async def carry_out(
 ) -> None:
     """Carry it out and print each step. Raises Failure where it is refused or fails."""
     with locked(hardware):
-        for recovery in await recover(hardware, actor=ACTOR, progress=_Printer()):
-            _tell_recovery(recovery)
+        for recovery in await recover(hardware, actor=ACTOR, progress=Printer()):
+            tell_recovery(recovery)
         done = 0
         for _ in range(_MAX_ROUNDS):
             decision = desired.decide(await _look(hardware, desired))
@@ -117,7 +117,7 @@ async def _execute(hardware: Hardware, desired: Desired, plan: Plan, limits: Lim
             plan,
             actor=ACTOR,
             reason=desired.text,
-            progress=_Printer(),
+            progress=Printer(),
             limits=limits,
         )
     except StepError as error:
@@ -134,7 +134,7 @@ def _end(decision: Satisfied | tuple[Refusal, ...], effect: str) -> None:
     raise Failure(f"refused; {effect}")
 
 
-def _list(plan: Plan) -> None:
+def list_steps(plan: Plan) -> None:
     for line in steps.numbered([describe(step) for step in plan.steps]):
         click.echo(line)
     if plan.then:
@@ -144,13 +144,13 @@ def _list(plan: Plan) -> None:
         click.echo(f"  {indent}  {one_line(words)}")
 
 
-def _tell_recovery(recovery: Recovery) -> None:
+def tell_recovery(recovery: Recovery) -> None:
     outcome = "left as it was found" if recovery.outcome == "left" else recovery.outcome
     why = f" {recovery.refusal.words}" if recovery.refusal else ""
     click.echo(one_line(f"An interrupted plan ({recovery.reason}) was {outcome}.{why}"))
 
 
-class _Printer:
+class Printer:
     """Prints each step as it is done; owns when the one on the last line began."""
 
     def __init__(self) -> None:

@@ -8,6 +8,9 @@ from laneway.core.doctor.finding import Finding, advice, ok, problem
 from laneway.core.doctor.node_facts import NodeFacts
 from laneway.core.passthrough.usability import VFIO_DRIVER, Reason, ReasonKind, remedy
 
+PREPARE = "laneway host prepare --apply"
+"""What mends what is found here, as far as files of the node can."""
+
 _OFF = ("iommu=off", "intel_iommu=off", "amd_iommu=off")
 _INTEL = "GenuineIntel"
 _PARTS = ("vfio", "vfio_iommu_type1")
@@ -34,14 +37,19 @@ def _iommu(facts: NodeFacts) -> Finding:
             "Iommu",
             f"the IOMMU is off: the kernel command line has {' '.join(off)}",
             why=why,
-            remedy=f"Remove {' '.join(off)} from the kernel command line, and reboot the node.",
+            remedy=(
+                f"Remove {' '.join(off)} from the kernel command line, then run: {PREPARE}. Reboot "
+                "the node."
+            ),
         )
     if facts.iommu_tables and facts.processor == _INTEL:
         return problem(
             "Iommu",
             "the IOMMU is off: the firmware offers it, and the kernel does not use it",
             why=why,
-            remedy="Add intel_iommu=on to the kernel command line, and reboot the node.",
+            remedy=(
+                f"Add intel_iommu=on to the kernel command line with: {PREPARE}. Reboot the node."
+            ),
         )
     return problem(
         "Iommu",

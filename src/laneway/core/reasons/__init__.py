@@ -7,7 +7,7 @@ changed here on purpose, and `tests/unit/core/reasons` finds all that the progra
 
 from __future__ import annotations
 
-from laneway.core.reasons import claims, devices, events, gpus, vms, vsphere
+from laneway.core.reasons import claims, devices, events, gpus, preparation, vms, vsphere
 from laneway.core.reasons.text import ReasonText
 
 REASONS: tuple[ReasonText, ...] = (
@@ -16,6 +16,7 @@ REASONS: tuple[ReasonText, ...] = (
     *claims.REASONS,
     *vms.REASONS,
     *vsphere.REASONS,
+    *preparation.REASONS,
     *events.REASONS,
 )
 

@@ -115,6 +115,14 @@ from laneway.core.refusals.layouts import (
     UpdateRejected,
 )
 from laneway.core.refusals.plans import DeviceChanged, DeviceDisappeared, HostBusy, WriteFailed
+from laneway.core.refusals.preparation import (
+    BootConfigurationDamaged,
+    BootConfigurationUnreadable,
+    BootLoaderUnknown,
+    KernelArgumentConflict,
+    PreparationInvalid,
+    RequirementImpossible,
+)
 from laneway.core.refusals.sharing import (
     GpuObjectShared,
     GpuPodsRunning,
@@ -177,6 +185,9 @@ __all__ = [
     "AllocationUnknown",
     "AnnotationReserved",
     "ApprovalRequired",
+    "BootConfigurationDamaged",
+    "BootConfigurationUnreadable",
+    "BootLoaderUnknown",
     "CardCriticalToNode",
     "CardReplaced",
     "ClaimInUse",
@@ -233,6 +244,7 @@ __all__ = [
     "InstancesUnavailable",
     "InsufficientDevices",
     "IommuDisabled",
+    "KernelArgumentConflict",
     "LayoutDoesNotFit",
     "MigConfigurationEnabled",
     "MigModeDisabled",
@@ -263,6 +275,7 @@ __all__ = [
     "ParametersInvalid",
     "PciDeviceNotFound",
     "PodClaimedByOthers",
+    "PreparationInvalid",
     "ProfileExhausted",
     "ProfileMissing",
     "ProfileMissingInWrite",
@@ -270,6 +283,7 @@ __all__ = [
     "ProfileNotOffered",
     "ProfilesConflict",
     "Refusal",
+    "RequirementImpossible",
     "ResetFailed",
     "ResourceClaimedByOthers",
     "ResourceInTwoLists",

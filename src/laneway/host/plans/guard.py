@@ -25,6 +25,7 @@ from laneway.core.plan import (
     RemoveMdev,
     ResetFunction,
     SetAutoprobe,
+    SetBootArguments,
     SetConsole,
     SetFramebuffer,
     SetMigMode,
@@ -36,6 +37,7 @@ from laneway.core.plan import (
     Step,
     SwitchGpuVfs,
     Unbind,
+    WriteConfiguration,
     subject,
 )
 from laneway.core.refusals import DeviceHeld
@@ -84,6 +86,8 @@ async def awaited_holders(hardware: Hardware, step: Step) -> DeviceHeld | None:
             | SetMixedSize()
             | SetConsole()
             | SetFramebuffer()
+            | SetBootArguments()
+            | WriteConfiguration()
         ):
             return None
         case _:
@@ -141,6 +145,9 @@ def _users(hardware: Hardware, step: Step) -> list[Holder]:
             return []
         # The kernel alone draws on them; a user at the display is warned by the plan.
         case SetConsole() | SetFramebuffer():
+            return []
+        # They change files that are read at the next boot.
+        case SetBootArguments() | WriteConfiguration():
             return []
         case _:
             assert_never(step)

@@ -3,7 +3,8 @@
 The journal says what was meant and how far it had come, hardware says what of it is so; the rest
 is done as if nothing had happened. A recovery that is killed itself leaves the same journal, a
 little longer, and is recovered in its turn. Two things are left alone: what an earlier boot of the
-node was about, because hardware has forgotten it, and devices that were changed since.
+node was about, because hardware has forgotten it, unless all of it is files, which do not forget;
+and devices that were changed since.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import logging
 from typing import Literal, NamedTuple
 
-from laneway.core.plan import Plan
+from laneway.core.plan import BootStep, LoadModule, Plan
 from laneway.core.refusals import DeviceChanged, DeviceDisappeared, Refusal, WriteFailed
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware
@@ -95,7 +96,7 @@ async def _recover(
         log.warning("an interrupted plan of %s was recovered: %s", intent.actor, outcome)
         return Recovery(intent.plan, intent.actor, intent.reason, outcome, refusal)
 
-    if intent.boot != hardware.state.boot:
+    if intent.boot != hardware.state.boot and not _outlives_a_boot(intent.plan):
         gone = "the node was booted since, and what the plan did is gone"
         audit.plan("closed", error=gone)
         journal.end()
@@ -124,3 +125,10 @@ async def _recover(
             return ended("undone", (await run.give_up(index, failure)).refusal)
     await run.finish()
     return ended("finished")
+
+
+def _outlives_a_boot(plan: Plan) -> bool:
+    """A module is loaded again without harm; a plan of devices has other steps too."""
+    files = [step for step in plan.steps if isinstance(step, BootStep)]
+    others = [step for step in plan.steps if not isinstance(step, BootStep | LoadModule)]
+    return bool(files) and not others

@@ -87,6 +87,10 @@ def test_a_node_that_is_well_has_no_findings_but_good_ones() -> None:
     [
         ({"arguments": ("quiet", "intel_iommu=off")}, "Remove intel_iommu=off from"),
         ({"iommu_tables": ("DMAR",), "processor": "GenuineIntel"}, "Add intel_iommu=on"),
+        (
+            {"iommu_tables": ("DMAR",), "processor": "GenuineIntel"},
+            "with: laneway host prepare --apply. Reboot the node.",
+        ),
         ({"processor": "AuthenticAMD"}, "AMD-Vi"),
     ],
 )

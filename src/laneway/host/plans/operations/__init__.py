@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from laneway.core.plan import Step
-from laneway.host.plans.operations import console, mig, modules, pci, sriov, usb, vgpu
+from laneway.host.plans.operations import boot, console, mig, modules, pci, sriov, usb, vgpu
 from laneway.host.plans.operations.operation import Operation
 
 _OPERATIONS: dict[type, Operation] = {
+    **boot.OPERATIONS,
     **console.OPERATIONS,
     **mig.OPERATIONS,
     **modules.OPERATIONS,

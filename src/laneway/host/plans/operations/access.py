@@ -15,7 +15,15 @@ import posixpath
 from weakref import WeakKeyDictionary
 
 from laneway.core.pci import PciAddress
-from laneway.core.plan import LoadModule, SetConsole, SetFramebuffer, SetNodeOwner, Step
+from laneway.core.plan import (
+    LoadModule,
+    SetBootArguments,
+    SetConsole,
+    SetFramebuffer,
+    SetNodeOwner,
+    Step,
+    WriteConfiguration,
+)
 from laneway.host.attributes import clean
 from laneway.host.hardware import Hardware
 from laneway.host.plans.operations.operation import Limits
@@ -84,6 +92,8 @@ def is_there(hardware: Hardware, step: Step) -> bool:
     """Whether the device that a step changes is still there."""
     match step:
         case LoadModule() | SetConsole() | SetFramebuffer():
+            return True
+        case SetBootArguments() | WriteConfiguration():
             return True
         case SetNodeOwner(port):
             return hardware.host.exists(f"/sys/bus/usb/devices/{component(port)}")

@@ -21,6 +21,7 @@ from laneway.core.plan import (
     RemoveMdev,
     ResetFunction,
     SetAutoprobe,
+    SetBootArguments,
     SetConsole,
     SetFramebuffer,
     SetMigMode,
@@ -32,6 +33,7 @@ from laneway.core.plan import (
     Step,
     SwitchGpuVfs,
     Unbind,
+    WriteConfiguration,
 )
 from laneway.host.console import read_consoles
 from laneway.host.hardware import Hardware
@@ -90,8 +92,10 @@ async def test_a_device_that_is_gone_is_neither_before_nor_after(
 
 
 def test_every_other_step_knows_no_gone_device() -> None:
-    # A mediated device that is gone is removed; a module is loaded or not.
-    assert set(get_args(Step)) - set(map(type, GONE)) == ABOUT_GPUS | {RemoveMdev, LoadModule}
+    # A mediated device that is gone is removed; a module is loaded or not; a file is no device.
+    files = {SetBootArguments, WriteConfiguration}
+    others = {RemoveMdev, LoadModule} | files
+    assert set(get_args(Step)) - set(map(type, GONE)) == ABOUT_GPUS | others
 
 
 @pytest.mark.parametrize(
@@ -118,6 +122,33 @@ async def test_what_is_no_name_reaches_neither_a_path_nor_a_program(
     with pytest.raises(OSError, match=r"cannot be a part of a path|not the name of") as caught:
         await operation_of(step).perform(hardware, step, Limits())
     assert caught.value.errno == errno.EINVAL
+    assert hardware.host.faults.count == 0  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        SetBootArguments("grub", "/etc/passwd", None, "x"),
+        SetBootArguments("grub", "/etc/default/grub.d/../../passwd", None, "x"),
+        SetBootArguments("grub", "/etc/default/grub", None, "x"),
+        SetBootArguments("grub2", "/boot/grub2/grub.cfg", None, "x"),
+        SetBootArguments("bls", "/boot/loader/entries/../../grub2/grub.cfg", None, "x"),
+        SetBootArguments("systemd-boot", "/boot/loader/entries/.hidden.conf", None, "x"),
+        SetBootArguments("elemental", "/oem/90_custom.yaml", None, "x"),
+        SetBootArguments("unknown", "/etc/default/grub.d/90-laneway.cfg", None, "x"),
+        WriteConfiguration("/etc/modules-load.d/other.conf", None, "x"),
+        WriteConfiguration("/etc/default/grub.d/90-laneway.cfg", None, "x"),
+    ],
+)
+async def test_no_file_but_those_of_a_table_is_written(hardware: Hardware, step: Step) -> None:
+    """A plan is read from a file, too."""
+    for action in (
+        operation_of(step).perform(hardware, step, Limits()),
+        operation_of(step).state(hardware, step),
+    ):
+        with pytest.raises(OSError, match="is not a file that Laneway writes") as caught:
+            await action
+        assert caught.value.errno == errno.EPERM
     assert hardware.host.faults.count == 0  # type: ignore[attr-defined]
 
 

@@ -1,0 +1,120 @@
+"""`laneway host prepare`: the boot parameters and drivers that passthrough needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from laneway.cli.commands.options import MODELS, STATE_FOLDER, read_by
+
+if TYPE_CHECKING:
+    from laneway.core.preparation.wanted import HugePages
+
+
+@click.command(
+    "prepare",
+    short_help="Set up the boot parameters and drivers that passthrough needs.",
+    epilog="""\b
+Examples:
+    laneway host prepare
+    laneway host prepare --apply
+    laneway host prepare --apply --huge-pages 1G=16 --kernel-argument default_hugepagesz=1G
+    laneway host prepare --undo
+    laneway host prepare --apply --simulate a2,iommu=off
+""",
+)
+@click.option("--plan", "action", flag_value="plan", default="plan", help="Print the steps only.")
+@click.option("--apply", "action", flag_value="apply", help="Carry the steps out.")
+@click.option(
+    "--undo", "action", flag_value="undo", help="Take back all that this command has written."
+)
+@click.option(
+    "--reboot",
+    is_flag=True,
+    help="With --apply or --undo: check the boot configuration again, and reboot the host.",
+)
+@click.option(
+    "--iommu/--no-iommu",
+    default=True,
+    show_default=True,
+    help="The kernel uses the IOMMU.",
+)
+@click.option(
+    "--iommu-passthrough",
+    is_flag=True,
+    help="The host's own devices bypass the IOMMU (iommu=pt).",
+)
+@click.option(
+    "--vfio/--no-vfio",
+    default=True,
+    show_default=True,
+    help="Load vfio-pci at every boot.",
+)
+@click.option(
+    "--block-driver",
+    "drivers",
+    multiple=True,
+    metavar="MODULE",
+    help="A kernel module to keep off devices, or none. Can be given several times.  "
+    "[default: nouveau on a host with an NVIDIA GPU]",
+)
+@click.option(
+    "--huge-pages",
+    multiple=True,
+    metavar="SIZE=COUNT",
+    callback=read_by("laneway.cli.host.preparing:huge_pages"),
+    help="Huge pages to set aside at boot, such as 1G=16. Can be given several times.",
+)
+@click.option(
+    "--kernel-argument",
+    "arguments",
+    multiple=True,
+    metavar="WORD",
+    help="A further word of the kernel command line. Can be given several times.",
+)
+@click.option(
+    "--simulate",
+    metavar="SPEC",
+    help=f"Change a simulated host instead: a model ({MODELS}), MODEL,iommu=off for a host as its "
+    "installer left it, or the path of a dump. With --state-dir, the next command finds it as "
+    "this one left it.",
+)
+@click.option(
+    "--state-dir",
+    metavar="DIR",
+    help="The folder for the journal and the audit record.  "
+    f"[default: {STATE_FOLDER}; none for simulated hosts]",
+)
+def prepare(
+    *,
+    action: str,
+    reboot: bool,
+    iommu: bool,
+    iommu_passthrough: bool,
+    vfio: bool,
+    drivers: tuple[str, ...],
+    huge_pages: tuple[HugePages, ...],
+    arguments: tuple[str, ...],
+    simulate: str | None,
+    state_dir: str | None,
+) -> None:
+    """Set up the boot parameters and drivers that passthrough needs.
+
+    The command finds the boot loader, and adds to the kernel command line what is missing. It
+    never changes or repeats what an administrator wrote. The host boots the new configuration only
+    after Laneway has checked it. What needs a reboot takes effect at the next boot.
+    """
+    from laneway.cli.host import preparing
+
+    if action == "plan" and reboot:
+        raise click.UsageError("--reboot needs --apply or --undo")
+    request = preparing.Request(
+        iommu=iommu,
+        iommu_passthrough=iommu_passthrough,
+        vfio=vfio,
+        drivers=drivers,
+        huge_pages=huge_pages,
+        arguments=arguments,
+    )
+    preparing.prepare_host(action, request, simulate, state_dir, reboot=reboot)

@@ -1,0 +1,1 @@
+"""Preparing a host: what its boot loader starts, read and changed."""

@@ -1,0 +1,90 @@
+"""Reads what is known of a host before it is prepared. Nothing is written."""
+
+from __future__ import annotations
+
+import asyncio
+
+from laneway.core.doctor.node_facts import ModuleState
+from laneway.core.passthrough.usability import VFIO_DRIVER
+from laneway.core.preparation.facts import BootFacts
+from laneway.core.preparation.judge import ACPI_TABLES
+from laneway.core.preparation.modules import OWN_FILES
+from laneway.core.preparation.wanted import MODULE_NAME, NOTHING, Wanted
+from laneway.host import modules
+from laneway.host.boot.loader import Reader, read_loader
+from laneway.host.hardware import Hardware
+from laneway.host.port import Host
+
+_TABLES = ("DMAR", "IVRS", "IORT", "VIOT")
+_GROUPS = "/sys/kernel/iommu_groups"
+_HUGE_PAGES = "/sys/kernel/mm/hugepages"
+_MODPROBE = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+async def read_facts(hardware: Hardware, wanted: Wanted = NOTHING) -> BootFacts:
+    """One look at a host. `wanted`: whose drivers to look for. What cannot be read is named."""
+    return await asyncio.to_thread(_read, hardware.host, wanted)
+
+
+def _read(host: Host, wanted: Wanted) -> BootFacts:
+    read = Reader(host)
+    drivers = [one for one in wanted.blocked_drivers if MODULE_NAME.fullmatch(one)]
+    tables = read.names(ACPI_TABLES)
+    return BootFacts(
+        boot_id=(read.text(_BOOT_ID) or "").strip(),
+        kernel=modules.kernel_release(host),
+        processor=_processor(read),
+        command_line=(read.text("/proc/cmdline") or "").strip(),
+        iommu_groups=len(read.names(_GROUPS)),
+        iommu_tables=tuple(one for one in _TABLES if one in tables),
+        modules={name: _module(host, name) for name in (VFIO_DRIVER, *drivers)},
+        blocked=_blocked(read),
+        huge_pages=_huge_pages(read),
+        loader=read_loader(read),
+        files=read.texts(OWN_FILES),
+        unreadable=read.unreadable,
+    )
+
+
+def _module(host: Host, name: str) -> ModuleState:
+    if name == VFIO_DRIVER and modules.driver_availability(host, name) == "ready":
+        state = modules.module_state(host, name)
+        return "loaded" if state in ("missing", "loadable") else state
+    return modules.module_state(host, name)
+
+
+def _processor(read: Reader) -> str:
+    for line in (read.text("/proc/cpuinfo") or "").splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == "vendor_id":
+            return value.strip()
+    return ""
+
+
+def _blocked(read: Reader) -> frozenset[str]:
+    paths = (f"{f}/{n}" for f in _MODPROBE for n in read.names(f) if n.endswith(".conf"))
+    found = set()
+    for text in read.texts(paths).values():
+        for line in text.splitlines():
+            match line.split():
+                case ["blacklist", module, *_]:
+                    found.add(module.replace("-", "_"))
+    return frozenset(found)
+
+
+def _huge_pages(read: Reader) -> dict[str, int]:
+    found = {}
+    for name in read.names(_HUGE_PAGES):
+        kilobytes = name.removeprefix("hugepages-").removesuffix("kB")
+        count = (read.text(f"{_HUGE_PAGES}/{name}/nr_hugepages") or "").strip()
+        if kilobytes.isdecimal() and count.isdecimal():
+            found[_size(int(kilobytes))] = int(count)
+    return found
+
+
+def _size(kilobytes: int) -> str:
+    for unit, factor in (("G", 2**20), ("M", 2**10)):
+        if kilobytes >= factor:
+            return f"{kilobytes // factor}{unit}"
+    return f"{kilobytes}K"

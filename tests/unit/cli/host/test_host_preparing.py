@@ -1,0 +1,90 @@
+"""`laneway host prepare` on a host as its installer left it, command by command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+
+from laneway.cli.errors import Failure
+from laneway.cli.host.preparing import Request, huge_pages, prepare_host
+
+HOST = "a2,iommu=off"
+USUAL = Request(
+    iommu=True, iommu_passthrough=False, vfio=True, drivers=(), huge_pages=(), arguments=()
+)
+
+
+class Node:
+    """A simulated host that outlives each command, and what the last one printed."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self._folder = str(folder)
+        self._capsys = capsys
+
+    def run(self, action: str, request: Request = USUAL, *, reboot: bool = False) -> str:
+        prepare_host(action, request, HOST, self._folder, reboot=reboot)
+        return self._capsys.readouterr().out
+
+    @property
+    def errors(self) -> str:
+        return self._capsys.readouterr().err
+
+
+@pytest.fixture
+def node(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Node:
+    return Node(tmp_path, capsys)
+
+
+def states(out: str) -> dict[str, str]:
+    rows = (line.split() for line in out.splitlines())
+    known = ("Met", "RebootNeeded", "Missing", "Impossible")
+    return {row[0]: row[1] for row in rows if len(row) > 1 and row[1] in known}
+
+
+def test_planned_applied_rebooted_and_undone(node: Node) -> None:
+    planned = node.run("plan")
+    assert set(states(planned).values()) == {"Missing"}
+    assert "add to the kernel command line: intel_iommu=on modprobe.blacklist=nouveau" in planned
+    assert planned.endswith("To carry this out: laneway host prepare --apply\n")
+
+    applied = node.run("apply")
+    assert states(applied)["Iommu"] == "RebootNeeded"
+    assert "Done: 3 steps." in applied
+    assert applied.endswith("laneway host prepare --apply --reboot\n")
+
+    assert node.run("apply", reboot=True).endswith("The host reboots.\n")
+    ready = node.run("plan")
+    assert set(states(ready).values()) == {"Met"}
+    assert "Would do" not in ready
+    assert "reboots" not in node.run("apply", reboot=True)
+
+    assert "Done: 2 steps." in node.run("undo", reboot=True)
+    assert states(node.run("plan"))["Iommu"] == "Missing"
+
+
+def test_a_refusal_is_said_and_changes_nothing(node: Node) -> None:
+    with pytest.raises(Failure, match="refused; nothing was changed"):
+        node.run("apply", USUAL._replace(arguments=("root=/dev/sda1",)))
+
+    assert "PreparationInvalid: " in node.errors
+    assert states(node.run("plan"))["Iommu"] == "Missing"
+
+
+def test_options_say_what_is_requested(node: Node) -> None:
+    request = Request(
+        iommu=False,
+        iommu_passthrough=True,
+        vfio=False,
+        drivers=("none",),
+        huge_pages=huge_pages(("1G=2",)),
+        arguments=("pcie_aspm=off",),
+    )
+
+    found = states(node.run("plan", request))
+
+    assert set(found) == {"IommuPassthrough", "HugePages/1G", "KernelArgument/pcie_aspm=off"}
+    for wrong in ("1G", "1G=", "1G=x", "1G=-1"):
+        with pytest.raises(click.UsageError, match="SIZE=COUNT"):
+            huge_pages((wrong,))
