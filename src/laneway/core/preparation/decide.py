@@ -72,10 +72,13 @@ def decide(wanted: Wanted, facts: BootFacts) -> Preparation:
     try:
         words = boot.loader.steps(boot.files, tuple(dict.fromkeys(groups))) if boot.loader else ()
     except ValueError as error:
-        return Preparation(
-            requirements=requirements,
-            refusals=(RequirementImpossible("The kernel command line", f"{error}."),),
+        wrong = damage(facts)
+        refusal = (
+            BootConfigurationDamaged(wrong)
+            if wrong
+            else RequirementImpossible("The kernel command line", f"{error}.")
         )
+        return Preparation(requirements=requirements, refusals=(refusal,))
     # What is written by Laneway is whole: what a generator makes is judged where it is made.
     generated = boot.loader is not None and boot.loader.generator is not None
     if any(step.arguments for step in words) and not generated and (wrong := damage(facts)):

@@ -29,7 +29,7 @@ def _image(files: Files) -> tuple[str, ...]:
     """Words that the image has by itself."""
     found = [split(one) for one in _LINE.findall(files.get(IMAGE, ""))]
     ordinary = [words for words in found if not any(w.startswith(_RECOVERY) for w in words)]
-    return tuple(word for word in (ordinary or [()])[-1] if not word.startswith("$"))
+    return tuple(word for word in (ordinary or [()])[-1] if word[0] not in "$\\")
 
 
 def _entries(files: Files) -> tuple[Entry, ...]:
@@ -42,11 +42,15 @@ def _entries(files: Files) -> tuple[Entry, ...]:
 def _steps(files: Files, groups: Sequence[str]) -> tuple[SetBootArguments, ...]:
     [entry] = _entries(files)
     words = entry_files.missing(without(entry.words, entry.ours), groups)
-    text = files[ENVIRONMENT]
+    text = files.get(ENVIRONMENT)
+    if text is None:
+        if words:
+            raise ValueError(f"{ENVIRONMENT} is not there")
+        return ()
     value = environment.value(text, _VARIABLE)
-    theirs = None if value is None else take_off(value, entry.ours)
-    if theirs == " ".join(entry.ours):
-        theirs = None  # there was no such variable before Laneway's words
+    # Where the value is Laneway's words alone, there was no such variable before them.
+    alone = value is None or (bool(entry.ours) and value == " ".join(entry.ours))
+    theirs = None if value is None or alone else take_off(value, entry.ours)
     added = put_on(theirs, words) if theirs is not None else " ".join(words)
     after = environment.changed(
         text,

@@ -53,8 +53,8 @@ def parse(path: str, files: Files) -> Entry | None:
     text = files[path]
     fields: dict[str, list[str]] = {}
     for line in text.splitlines():
-        key, _, found = line.strip().partition(" ")
-        fields.setdefault(key, []).append(found.strip())
+        key, *found = line.split(None, 1) or [""]
+        fields.setdefault(key, []).append("".join(found).rstrip())
     if "linux" not in fields:
         return None
     options = " ".join(fields.get("options", []))
@@ -84,11 +84,9 @@ def _own(text: str, options: str, files: Files) -> tuple[str, ...]:
     for line in text.splitlines():
         if line.startswith(_COMMENT):
             return tuple(line.removeprefix(_COMMENT).split())
-    return next((w for w in recorded(files).values() if _ends_with(options, w)), ())
-
-
-def _ends_with(line: str, words: Sequence[str]) -> bool:
-    return bool(words) and line.rstrip().endswith(f" {' '.join(words)}")
+    # The installer may have put words of its own after those that it took over.
+    known = (words for words in recorded(files).values() if words)
+    return next((w for w in known if f" {' '.join(w)} " in f" {options} "), ())
 
 
 def steps(
