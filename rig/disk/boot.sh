@@ -17,7 +17,7 @@
 #   PATHS     further files and folders of the host that the guest has, such as Python's, separated by
 #             colons
 #   GPUS MODE SIM_ARGS   as in ../boot.sh; GPUS is empty unless given
-#   IOMMU     intel or none                                          (intel)
+#   IOMMU     intel or none; the processor is an Intel one in either case  (intel)
 #   MEM SMP   MiB of memory, number of CPUs                          (768, 1)
 #   INSTALL   1 = start LOADER's disk from outside and install the loader; for setup.sh
 #   QEMU      the program                             (qemu-system-x86_64)
@@ -76,7 +76,7 @@ if [[ -n ${INSTALL:-} ]]; then
            -append "root=/dev/vda$partition console=ttyS0 quiet loglevel=3 panic=-1")
     first=
 fi
-exec "${QEMU:-qemu-system-x86_64}" -accel tcg,tb-size=256 -cpu max -M q35 -m "${MEM:-768}" -smp "${SMP:-1}" \
+exec "${QEMU:-qemu-system-x86_64}" -accel tcg,tb-size=256 -cpu max,vendor=GenuineIntel -M q35 -m "${MEM:-768}" -smp "${SMP:-1}" \
     -nodefaults -no-user-config -display none -no-reboot -serial stdio "${control[@]}" \
     -drive "if=none,id=rig_disk,file=$folder/disk.qcow2" \
     -device "virtio-blk-pci,drive=rig_disk,bus=pcie.0,addr=04.0$first" \

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from support.disk_guests import DiskGuest, DoesNotStart
+from support.disk_guests import DiskGuest, DoesNotStartError
 
 GROUPS = "ls /sys/kernel/iommu_groups | wc -l"
 GPU = "0000:08:00.0"
@@ -17,7 +17,8 @@ GPU = "0000:08:00.0"
 BY_HAND = {
     "grub": """
         mkdir -p /etc/default/grub.d
-        echo 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX intel_iommu=on"' >/etc/default/grub.d/iommu.cfg
+        cd /etc/default/grub.d
+        echo 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX intel_iommu=on"' >iommu.cfg
         update-grub
         grub-script-check /boot/grub/grub.cfg
     """,
@@ -76,5 +77,5 @@ def test_a_server_without_its_initramfs_does_not_start(
     server.begin("systemctl reboot")
     server.wait_off()
 
-    with pytest.raises(DoesNotStart):
+    with pytest.raises(DoesNotStartError):
         server.start()

@@ -25,14 +25,15 @@ SECONDS = 240.0
 """Far longer than a start takes, also on a busy host."""
 
 ROOT = Path(__file__).parents[2]
-LANEWAY = f"PYTHONDONTWRITEBYTECODE=1 SSL_CERT_FILE=/dev/null {sys.executable} -m laneway"
+ENVIRONMENT = "PYTHONDONTWRITEBYTECODE=1 SSL_CERT_FILE=/dev/null"
+LANEWAY = f"{ENVIRONMENT} {sys.executable} -m laneway"
 """The command in a guest."""
 
 _WAITS_FOR_A_USER = re.compile(r"UEFI Interactive Shell|grub rescue>|grub>|No bootable device")
 _ANSWER = re.compile(rb"(\d+) ([A-Za-z0-9+/=]*)\n")
 
 
-class DoesNotStart(AssertionError):
+class DoesNotStartError(AssertionError):
     """Firmware, boot loader or kernel gave up."""
 
 
@@ -46,13 +47,14 @@ class Answer(NamedTuple):
 class DiskGuest:
     """One server, switched off at first: `start` it, `run` scripts in it, `reboot`, `cut_power`.
 
-    `loader` is `grub` or `systemd-boot`; `cache` was made by `rig/disk/setup.sh`. `folder` keeps the
-    disk; its path has to be short, because a socket lies in it.
+    `loader` is `grub` or `systemd-boot`; `cache` was made by `rig/disk/setup.sh`. `folder` keeps
+    the disk; its path has to be short, because a socket lies in it.
     """
 
     def __init__(self, loader: str, cache: Path, folder: Path, gpus: str = "gtx1080") -> None:
         self.loader = loader
         self.folder = folder
+        self.program = LANEWAY
         self.iommu = "intel"
         self._cache = cache
         self._gpus = gpus
@@ -67,7 +69,7 @@ class DiskGuest:
         return path.read_bytes().decode(errors="replace") if path.exists() else ""
 
     def start(self) -> None:
-        """Switch it on, and wait until it takes commands. `DoesNotStart` if it gives up."""
+        """Switch it on, and wait until it takes commands. `DoesNotStartError` if it gives up."""
         path = self.folder / "control"
         path.unlink(missing_ok=True)
         before = len(self.console)
@@ -92,7 +94,7 @@ class DiskGuest:
         if not self._answers(connection, before):
             connection.close()
             self.cut_power()
-            raise DoesNotStart(self.console[before:])
+            raise DoesNotStartError(self.console[before:])
         connection.settimeout(SECONDS)
         self._line = connection.makefile("rwb")
         connection.close()
@@ -114,9 +116,19 @@ class DiskGuest:
     def ask(self, script: str) -> Answer:
         """Run a bash script in it."""
         self.begin(script)
+        return self.answer()
+
+    def begin(self, script: str) -> None:
+        """Have it run a bash script, and go on."""
+        assert self._line is not None
+        self._line.write(base64.b64encode(script.encode()) + b"\n")
+        self._line.flush()
+
+    def answer(self) -> Answer:
+        """Wait for the end of a script that it has begun."""
         assert self._line is not None
         found = _ANSWER.fullmatch(self._line.readline())
-        assert found, f"the guest stopped during {script!r}: {self.console[-2000:]}"
+        assert found, f"the guest stopped: {self.console[-2000:]}"
         return Answer(int(found[1]), base64.b64decode(found[2]).decode().strip())
 
     def run(self, script: str) -> str:
@@ -124,12 +136,6 @@ class DiskGuest:
         status, said = self.ask(script)
         assert status == 0, f"{script}: status {status}: {said}"
         return said
-
-    def begin(self, script: str) -> None:
-        """Have it run a bash script, and go on."""
-        assert self._line is not None
-        self._line.write(base64.b64encode(script.encode()) + b"\n")
-        self._line.flush()
 
     def laneway(self, *arguments: str) -> str:
         """Run `laneway` in it, which must succeed; what it printed."""
@@ -166,14 +172,29 @@ class DiskGuest:
             self._machine.wait()
         self._forget()
 
-    def until(self, path: str) -> None:
-        """Wait for a file that the guest makes in its share, /run/rig, while a command runs."""
+    def cut_short(self, number: int, *arguments: str) -> str:
+        """Run `laneway`, and cut the power right before its Nth write to what it starts from.
+
+        What that was. Empty when it made fewer, and has done what it was told to do.
+        """
+        share = self.folder / "share"
+        for name in ("cut", "ended"):
+            (share / name).unlink(missing_ok=True)
+        program = shlex.join([sys.executable, f"{ROOT}/tests/support/cut_short.py", str(number)])
+        command = f"{program} {shlex.join(arguments)}; status=$?"
+        self.begin(f"{ENVIRONMENT} {command}; touch /run/rig/ended; exit $status")
         deadline = time.monotonic() + SECONDS
-        while not (self.folder / "share" / path).exists():
-            assert time.monotonic() < deadline, self.console[-2000:]
+        while not (share / "cut").exists() and not (share / "ended").exists():
             assert self._machine is not None
             assert self._machine.poll() is None, self.console[-2000:]
+            assert time.monotonic() < deadline, self.console[-2000:]
             time.sleep(0.02)
+        if (share / "cut").exists():
+            self.cut_power()
+            return (share / "cut").read_text()
+        status, said = self.answer()
+        assert status == 0, said
+        return ""
 
     def _forget(self) -> None:
         self._machine = None
