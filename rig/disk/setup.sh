@@ -73,7 +73,7 @@ packages() {
 
 # tree LOADER: a file system as the packages have it, with what the installer adds.
 tree() {
-    local deb folder root=$disk/root
+    local deb folder root=$disk/tree
     rm -rf "$root"
     mkdir -p "$root"/{usr/{bin,sbin,lib,lib64},boot,dev,proc,sys,run,tmp,mnt,root,home}
     for folder in bin sbin lib lib64; do
@@ -115,7 +115,7 @@ image() {
     rm -f "$raw"
     truncate -s 1G "$raw"
     sfdisk -q "$raw" <<<"$2"
-    mke2fs -q -t ext4 -L root -d "$disk/root" -E "offset=$(($3 << 20))" "$raw" "$((1022 - $3))M"
+    mke2fs -q -t ext4 -L root -d "$disk/tree" -E "offset=$(($3 << 20))" "$raw" "$((1022 - $3))M"
 }
 
 # install LOADER: start the guest once from outside, and have its own programs install the loader.
@@ -141,25 +141,25 @@ for loader in grub systemd-boot; do
     if [[ $loader == grub ]]; then
         # The files of grub-pc's own installation, and where the BIOS finds them: the boot sector, and
         # the sectors behind it, of which the boot sector loads the first.
-        cp "$disk/root/usr/share/grub/default/grub" "$disk/root/etc/default/grub"
-        mkdir -p "$disk/root/boot/grub/i386-pc"
-        cp "$disk"/root/usr/lib/grub/i386-pc/*.{mod,lst} "$disk/root/boot/grub/i386-pc/"
+        cp "$disk/tree/usr/share/grub/default/grub" "$disk/tree/etc/default/grub"
+        mkdir -p "$disk/tree/boot/grub/i386-pc"
+        cp "$disk"/root/usr/lib/grub/i386-pc/*.{mod,lst} "$disk/tree/boot/grub/i386-pc/"
         image grub "label: dos
 start=2048, type=83, bootable" 1
-        "$disk/root/lib64/ld-linux-x86-64.so.2" --library-path "$disk/root/lib/x86_64-linux-gnu" \
-            "$disk/root/usr/bin/grub-mkimage" -O i386-pc -d "$disk/root/usr/lib/grub/i386-pc" \
+        "$disk/tree/lib64/ld-linux-x86-64.so.2" --library-path "$disk/tree/lib/x86_64-linux-gnu" \
+            "$disk/tree/usr/bin/grub-mkimage" -O i386-pc -d "$disk/tree/usr/lib/grub/i386-pc" \
             -p "(hd0,msdos1)/boot/grub" -o "$disk/core.img" biosdisk part_msdos ext2
-        dd if="$disk/root/usr/lib/grub/i386-pc/boot.img" of="$disk/grub.raw" bs=440 count=1 conv=notrunc status=none
+        dd if="$disk/tree/usr/lib/grub/i386-pc/boot.img" of="$disk/grub.raw" bs=440 count=1 conv=notrunc status=none
         dd if="$disk/core.img" of="$disk/grub.raw" bs=512 seek=1 conv=notrunc status=none
     else
-        echo "/dev/vda1 /boot/efi vfat umask=0077 0 1" >"$disk/root/etc/fstab"
-        mkdir -p "$disk/root/boot/efi"
+        echo "/dev/vda1 /boot/efi vfat umask=0077 0 1" >"$disk/tree/etc/fstab"
+        mkdir -p "$disk/tree/boot/efi"
         image systemd-boot "label: gpt
 start=2048, size=128M, type=U
 type=L" 129
     fi
     install "$loader"
 done
-rm -rf "$disk"/{root,debs,list,core.img,initrd.img}
+rm -rf "$disk"/{tree,debs,list,core.img,initrd.img}
 echo "$made_of" >"$disk/sources"
 say "disks ready, $(du -sh "$disk" | cut -f1)"

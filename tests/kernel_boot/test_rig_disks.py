@@ -58,14 +58,14 @@ def test_a_power_cut_loses_what_was_not_written_out_and_nothing_else(
     servers: Callable[[str], DiskGuest],
 ) -> None:
     server = servers("grub")
-    server.run("echo kept >/root/kept; sync")
-    server.run("echo lost >/root/lost")
+    server.run("echo kept >/var/kept; sync")
+    server.run("echo lost >/var/lost")
 
     server.cut_power()
     server.start()
 
-    assert server.read("/root/kept") == "kept"
-    assert server.ask("cat /root/lost").said != "lost"
+    assert server.read("/var/kept") == "kept"
+    assert server.ask("cat /var/lost").said != "lost"
 
 
 @pytest.mark.parametrize("loader", ["grub", "systemd-boot"])
