@@ -143,7 +143,7 @@ for loader in grub systemd-boot; do
         # the sectors behind it, of which the boot sector loads the first.
         cp "$disk/tree/usr/share/grub/default/grub" "$disk/tree/etc/default/grub"
         mkdir -p "$disk/tree/boot/grub/i386-pc"
-        cp "$disk"/root/usr/lib/grub/i386-pc/*.{mod,lst} "$disk/tree/boot/grub/i386-pc/"
+        cp "$disk"/tree/usr/lib/grub/i386-pc/*.{mod,lst} "$disk/tree/boot/grub/i386-pc/"
         image grub "label: dos
 start=2048, type=83, bootable" 1
         "$disk/tree/lib64/ld-linux-x86-64.so.2" --library-path "$disk/tree/lib/x86_64-linux-gnu" \
