@@ -14,11 +14,8 @@ MODPROBE = "modprobe"
 SYSTEMCTL = "systemctl"
 """Reboots the node."""
 
-UPDATE_GRUB = "update-grub"
-"""Makes the configuration of GRUB as on Debian and Ubuntu."""
-
 GRUB_MKCONFIG = "grub-mkconfig"
-"""The same into a file of choice."""
+"""Makes the configuration of GRUB, as on Debian and Ubuntu."""
 
 GRUB2_MKCONFIG = "grub2-mkconfig"
 """The same as on SUSE and RHEL."""
@@ -26,10 +23,11 @@ GRUB2_MKCONFIG = "grub2-mkconfig"
 DRIVER_PROGRAMS = frozenset({SRIOV_MANAGE, NVIDIA_SMI})
 """Those that are where the driver was installed, which may be in a pod."""
 
-BOOT_PROGRAMS = frozenset({SYSTEMCTL, UPDATE_GRUB, GRUB_MKCONFIG, GRUB2_MKCONFIG})
-"""Those that change what the node boots; they belong to its own system."""
+MENU_PROGRAMS = frozenset({GRUB_MKCONFIG, GRUB2_MKCONFIG})
+"""Those that write texts for people, in the node's language. What boots by default may be named by
+such a text."""
 
-PROGRAMS = DRIVER_PROGRAMS | BOOT_PROGRAMS | {MODPROBE}
+PROGRAMS = DRIVER_PROGRAMS | MENU_PROGRAMS | {MODPROBE, SYSTEMCTL}
 
 
 class Completed(NamedTuple):

@@ -16,6 +16,8 @@ from laneway.host.port import Host
 
 _LOADER_INFO = "/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
 """What the loader that was used calls itself, by systemd's interface for boot loaders."""
+_COPIED = "/etc/kernel/proxmox-boot-uuids"
+"""Where another program copies what boots to partitions that are not mounted."""
 _SYSTEMD_BOOT = ("/efi/EFI/systemd", "/boot/EFI/systemd", "/boot/efi/EFI/systemd")
 _MKCONFIG = ("/usr/sbin/grub-mkconfig", "/sbin/grub-mkconfig")
 _BLS_CONFIGS = ("/boot/grub2/grub.cfg", "/etc/grub2-efi.cfg", "/etc/grub2.cfg")
@@ -86,6 +88,8 @@ def _places(entry: Entry, path: str) -> Iterator[str]:
 
 def _recognise(read: Reader) -> tuple[LoaderName, str]:
     host = read.host
+    if host.exists(_COPIED):
+        return "unknown", ""
     if host.exists(elemental.IMAGE):
         return "elemental", f"{elemental.IMAGE} is there"
     used = _used(host)

@@ -1,10 +1,10 @@
 """Starts a program, waits for its end, and keeps the end of what it prints.
 
 A program gets an argument vector, a session of its own, an empty input and an environment that
-names only the system's folders and the plain locale, so that neither our secrets nor a user's
-settings reach it. It has a time limit: then it is asked to end, then its whole process group is
-killed. What even that does not end, because it waits inside the kernel, is left behind: it is
-reaped when the kernel releases it and delays nothing until then.
+names only the system's folders and a locale, mostly the plain one, so that neither our secrets nor
+a user's settings reach it. It has a time limit: then it is asked to end, then its whole process
+group is killed. What even that does not end, because it waits inside the kernel, is left behind: it
+is reaped when the kernel releases it and delays nothing until then.
 
 Output goes through pipes that are read here and not by asyncio's streams, for two reasons: memory
 stays bounded whatever is printed, and a process that the program left running with its output open
@@ -20,7 +20,7 @@ import logging
 import os
 import signal
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Self
 
 from laneway.core.printed import Tail, joined
@@ -28,7 +28,8 @@ from laneway.core.printed import Tail, joined
 log = logging.getLogger(__name__)
 
 FOLDERS = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
-ENVIRONMENT = {"PATH": ":".join(FOLDERS), "LC_ALL": "C"}
+PATH = {"PATH": ":".join(FOLDERS)}
+PLAIN = {"LC_ALL": "C"}
 GRACE = 2.0
 """Seconds between asking a program to end, killing it, and leaving it behind."""
 _POLL = 0.02
@@ -63,6 +64,7 @@ async def run_bounded(
     *,
     grace: float = GRACE,
     pass_fds: Collection[int] = (),
+    locale: Mapping[str, str] = PLAIN,
 ) -> Ended:
     """Run a command, which errors call `name`.
 
@@ -75,7 +77,7 @@ async def run_bounded(
                 stdin=DEVNULL,
                 stdout=out.writer,
                 stderr=err.writer,
-                env=ENVIRONMENT,
+                env={**PATH, **locale},
                 cwd="/",
                 start_new_session=True,
                 pass_fds=pass_fds,

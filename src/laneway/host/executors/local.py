@@ -9,14 +9,18 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from laneway.core.programs import PROGRAMS
+from laneway.core.programs import MENU_PROGRAMS, PROGRAMS
 from laneway.host.executors.allowed import check_argv, check_program
-from laneway.host.executors.bounded import FOLDERS, GRACE, run_bounded
+from laneway.host.executors.bounded import FOLDERS, GRACE, PLAIN, run_bounded
 from laneway.host.port import CommandMissingError, Completed
 from laneway.host.real import RealHost
+
+_LOCALES = ("/etc/default/locale", "/etc/locale.conf")
+_LANG = re.compile(r'^LANG="?([A-Za-z0-9_.@-]+)"?\s*$', re.MULTILINE)
 
 
 class LocalExecutor:
@@ -45,8 +49,17 @@ class LocalExecutor:
         command = [path, *argv[1:]]
         if self._root:
             command = ["/usr/sbin/chroot", self._root, *command]
-        ended = await run_bounded(command, argv[0], seconds, grace=self._grace)
+        locale = self._locale() if argv[0] in MENU_PROGRAMS else PLAIN
+        ended = await run_bounded(command, argv[0], seconds, grace=self._grace, locale=locale)
         return Completed(ended.status, ended.output)
+
+    def _locale(self) -> Mapping[str, str]:
+        """That of the node, as its own services have it."""
+        for path in _LOCALES:
+            with contextlib.suppress(OSError):
+                if found := _LANG.search(self._files.read(path).decode("utf-8", "replace")):
+                    return {"LANG": found[1]}
+        return PLAIN
 
     def _find(self, program: str) -> str | None:
         """The program's path below the root, if it is there and may be run."""

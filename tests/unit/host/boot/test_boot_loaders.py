@@ -310,6 +310,22 @@ async def test_a_kernel_that_is_installed_later_is_undone_too(tmp_path: Path) ->
     assert not set(ADDED) & set(words)
 
 
+async def test_a_kernel_that_is_installed_without_the_words_gets_them(tmp_path: Path) -> None:
+    """As between the change and the reboot, where the installer takes what runs."""
+    host = host_of(SYSTEMD_BOOT)
+    await apply(host, tmp_path)
+    new = "/boot/efi/loader/entries/abc-6.99.conf"
+    host.replace(new, entry("6.99", "root=UUID=1 ro quiet").replace("/6.99/", "/6.12/"))
+    assert "intel_iommu=on is missing for the next boot" in "; ".join(
+        await verify(hardware_of(host, tmp_path), WANTED)
+    )
+
+    await apply(host, tmp_path)
+
+    assert await verify(hardware_of(host, tmp_path), WANTED) == ()
+    assert "intel_iommu=on" in host.read(new).decode()
+
+
 @pytest.mark.parametrize(
     ("tree", "path", "content", "problem"),
     [

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from laneway.core.programs import MODPROBE, NVIDIA_SMI, SRIOV_MANAGE
+from laneway.core.programs import GRUB_MKCONFIG, MODPROBE, NVIDIA_SMI, SRIOV_MANAGE
 from laneway.host.executors.local import LocalExecutor
 from laneway.host.port import CommandMissingError
 
@@ -357,3 +357,24 @@ async def test_below_another_root_a_program_sees_that_root(tree: tuple[Path, str
     assert done.status == 0, done.output
     assert done.output.endswith(f"{SRIOV_MANAGE} -e\n")
     assert "/proc" not in done.output
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another root needs the right to change it")
+@pytest.mark.parametrize(
+    ("locale", "seen"), [('LANG="de_DE.UTF-8"\n', "de_DE.UTF-8,"), ("LANG=$(id)\n", ",C")]
+)
+async def test_what_makes_menus_does_so_in_the_language_of_the_node(
+    tree: tuple[Path, str], locale: str, seen: str
+) -> None:
+    """The entry that boots by default may be named by its title."""
+    root, shell = tree
+    for folder in ("usr/sbin", "etc/default"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    (root / "etc/default/locale").write_text(f"# a comment\n{locale}")
+    script = root / "usr/sbin" / GRUB_MKCONFIG
+    script.write_text(f'#!{shell}\necho "$LANG,$LC_ALL"\n')
+    script.chmod(0o755)
+
+    done = await LocalExecutor(str(root)).run([GRUB_MKCONFIG], 10)
+
+    assert done.output == f"{seen}\n"

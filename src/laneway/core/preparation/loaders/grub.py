@@ -74,9 +74,17 @@ def _parse(config: str, place: str) -> Iterator[tuple[str, Entry]]:
         if command in _KERNELS and len(found) > 1:
             if kernel:
                 yield script, Entry(place, words, kernel=kernel)
-            kernel, words = found[1], tuple(found[2:])
+            kernel, words = found[1].strip("\"'"), tuple(found[2:])
         elif command in _INITRDS and kernel:
-            yield script, Entry(place, words, kernel=kernel, initrds=tuple(found[1:]))
+            yield (
+                script,
+                Entry(
+                    place,
+                    words,
+                    kernel=kernel,
+                    initrds=tuple(one.strip("\"'") for one in found[1:]),
+                ),
+            )
             kernel = ""
         elif command == "}" and kernel:
             yield script, Entry(place, words, kernel=kernel)
