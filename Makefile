@@ -33,7 +33,7 @@ test-laws: venv-dev ## every story, and every law on ten times the examples of `
 	@tools/tiers.sh laws
 
 test-kernel: venv-dev ## the host layer against real kernels with simulated GPUs, in QEMU
-	@$(DEV)/python tools/steps.py kernel-mdev kernel-vendor kernel-crosswise kernel-nodes kernel-toolkit
+	@$(DEV)/python tools/steps.py kernel-mdev kernel-vendor kernel-crosswise kernel-nodes kernel-toolkit kernel-boot
 
 # KUBECONFIG counts only where it is typed: one from the environment may be a cluster that matters.
 test-realapi: venv-dev ## the API layers against a real kube-apiserver; KUBECONFIG=FILE names one

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Write a small initramfs that makes the host's root the guest's root.
+"""Write a small initramfs that makes the host's root the guest's root, or the root on a disk.
 
     initramfs.py MODULE-TREE OUTPUT [MODULE...]
+    initramfs.py --disk MODULE-TREE OUTPUT [MODULE...]
 
-Contents: busybox, the modules that 9p and overlayfs need, the extra modules
-named, and the start script below. The cpio archive is written here, so the
-program cpio is not needed.
+Contents: busybox, the modules that 9p and overlayfs (or a disk) need, the extra
+modules named, and one of the start scripts below. The cpio archive is written
+here, so the program cpio is not needed.
 """
 
 import lzma
@@ -14,6 +15,7 @@ import sys
 from pathlib import Path
 
 BASE_MODULES = ["virtio_pci", "9pnet_virtio", "9p", "overlay"]
+DISK_MODULES = ["virtio_pci", "virtio_blk", "crc32c_generic", "ext4"]
 
 # Shares: "root" = the host's root, read-only; "rig" = the job and its status;
 # "out" = optional folder for results. All writes of the guest go to memory.
@@ -53,6 +55,28 @@ stty -opost </dev/console
 read -r uptime _ </new/proc/uptime
 [ -e /new/run/rig/quiet ] || echo "rig: guest up after $uptime s"
 exec switch_root /new /bin/bash /run/rig/start
+"""
+
+# The root is where the kernel's command line says, as in a distribution's own initramfs.
+DISK_INIT = r"""#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/bin
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+for module in $(cat /modules.order); do
+    insmod "/modules/$module" || echo "rig: cannot load $module"
+done
+
+for word in $(cat /proc/cmdline); do
+    case $word in root=*) root=${word#root=} ;; esac
+done
+case $root in UUID=*|LABEL=*) root=$(findfs "$root") ;; esac
+mount -t ext4 "$root" /new || { echo "rig: no root"; poweroff -f; }
+mount --move /proc /new/proc
+mount --move /sys /new/sys
+mount --move /dev /new/dev
+exec switch_root /new /sbin/init
 """
 
 
@@ -129,9 +153,13 @@ class Archive:
 
 
 def main() -> None:
-    if len(sys.argv) < 3:
+    arguments = sys.argv[1:]
+    disk = arguments[:1] == ["--disk"]
+    if disk:
+        del arguments[0]
+    if len(arguments) < 2:
         raise SystemExit(__doc__)
-    tree, output = Path(sys.argv[1]), Path(sys.argv[2])
+    tree, output = Path(arguments[0]), Path(arguments[1])
     busybox = shutil.which("busybox")
     if not busybox:
         raise SystemExit("initramfs: busybox is missing (it must be the static one)")
@@ -142,14 +170,14 @@ def main() -> None:
     archive.add("dev/console", 0o20600, device=(5, 1))
     archive.add("bin/busybox", 0o100755, Path(busybox).read_bytes())
     names = []
-    for path in load_order(tree, BASE_MODULES + sys.argv[3:]):
+    for path in load_order(tree, (DISK_MODULES if disk else BASE_MODULES) + arguments[2:]):
         content = (tree / path).read_bytes()
         if path.endswith(".xz"):
             content = lzma.decompress(content)
         names.append(Path(path).name.removesuffix(".xz"))
         archive.add(f"modules/{names[-1]}", 0o100644, content)
     archive.add("modules.order", 0o100644, "".join(f"{name}\n" for name in names).encode())
-    archive.add("init", 0o100755, INIT.encode())
+    archive.add("init", 0o100755, (DISK_INIT if disk else INIT).encode())
     output.write_bytes(archive.finish())
 
 

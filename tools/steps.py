@@ -50,6 +50,7 @@ STEPS = [
     tier("kernel-mdev", 0.7),
     tier("realapi", 0.7),
     tier("kernel-nodes", 0.9),
+    tier("kernel-boot", 0.8),
     tier("kernel-crosswise", 0.7),
     tier("kernel-toolkit", 0.9),
     tier("current", 0.7),

@@ -12,6 +12,7 @@
 #                         the group contract.laneway.example stay on it
 #                         (`make test-realapi KUBECONFIG=FILE` sets it)
 #   RIG_KERNELS           kernels for the kernel tiers (6.1 6.12)
+#   LANEWAY_CUTS          kernel-boot cuts the power before each such write (1: every one; in CI 3)
 #   LANEWAY_CHANGES       how many changes it makes to objects and VMs (200; in CI 100)
 #   LANEWAY_KILLS         how often durability kills the server (200; in CI 100)
 #   LANEWAY_SEED          the seed of both (a random one; in CI always the same, so that CI judges a
@@ -160,6 +161,19 @@ run_kernel-toolkit() {
   GPUS=a2 DRIVER=off MODE=vendor MEM=1024 TIMEOUT=1800 QUIET=1 rig/boot.sh "$cache/rig/$newest" \
     "PYTHONDONTWRITEBYTECODE=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 SSL_CERT_FILE=/dev/null \
       $python -m pytest -q $options --timeout 1200 --durations=6 $tests"
+}
+
+# ---- kernel-boot: servers that start from a disk, by firmware and boot loader ----
+
+prepare_kernel-boot() {
+  have apt-get:apt python3:python3 && update_lists || return
+  mkdir -p "$cache/rig"
+  kept "rig-$newest" rig/disk/setup.sh "$cache/rig/$newest" "$newest"
+}
+
+run_kernel-boot() {
+  LANEWAY_CUTS=${LANEWAY_CUTS:-$(size 3 1)} LANEWAY_RIG_DISKS=$cache/rig/$newest \
+    "$python" -m pytest -q --timeout 1200 --durations=6 tests/kernel_boot
 }
 
 # ---- realapi: one server for the whole run -----------------------------------

@@ -176,6 +176,24 @@ async def test_an_own_list_of_blocked_modules_stays(host: SimulatedHost, tmp_pat
     assert "modprobe.blacklist=nouveau" in words
 
 
+@pytest.mark.parametrize(
+    ("driver", "why"),
+    [("nvme", "drives 0000:01:00.0, which the node needs"), ("ext4", "is in use (2 users)")],
+)
+async def test_a_driver_that_the_node_needs_is_not_blocked(
+    host: SimulatedHost, tmp_path: Path, driver: str, why: str
+) -> None:
+    host.tree.put("/sys/module/ext4/refcnt", b"2\n")
+    before = disk(host)
+
+    refused = await apply(host, tmp_path, Wanted(iommu=True, blocked_drivers=("nouveau", driver)))
+
+    [refusal] = refused.refusals
+    assert refusal.reason == "RequirementImpossible"
+    assert f"BlockedDriver/{driver} is not possible on this host: {driver} {why}" in refusal.words
+    assert disk(host) == before
+
+
 async def test_less_is_wanted(host: SimulatedHost, tmp_path: Path) -> None:
     await apply(host, tmp_path, WANTED)
     await apply(host, tmp_path, Wanted(iommu=True))

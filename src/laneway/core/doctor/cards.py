@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from laneway.core import ids
-from laneway.core.doctor.finding import Finding, advice, ok, problem
+from laneway.core.doctor.finding import PREPARE, Finding, advice, ok, problem
 from laneway.core.doctor.node_facts import NodeFacts
 from laneway.core.gpu.vendors import gpu_of
 from laneway.core.inventory import Inventory
@@ -86,19 +86,14 @@ def _drivers(facts: NodeFacts) -> Iterator[Finding]:
     taken = [one for one in gpus if one.driver in _NOUVEAU]
     if taken:
         drivers = sorted({one.driver for one in taken})
-        blacklists = "; ".join(
-            f"echo 'blacklist {module}' > /etc/modprobe.d/{module}.conf"
-            for module in dict.fromkeys(_NOUVEAU[one] for one in drivers)
-        )
+        modules = dict.fromkeys(_NOUVEAU[one] for one in drivers)
+        blocked = " ".join(f"--block-driver {module}" for module in modules)
         yield problem(
             "Nouveau",
             f"{', '.join(map(_named, taken))} on driver {few(drivers)}",
             why="While that driver is bound to a GPU, NVIDIA's driver cannot be installed or "
             "bound to it.",
-            remedy=(
-                f"{blacklists}; rebuild the initial RAM disk (update-initramfs -u or dracut -f), "
-                "reboot the node."
-            ),
+            remedy=f"Run: {PREPARE} {blocked}. Reboot the node.",
         )
     version = facts.inventory.nvidia_driver
     shareable = [one for one in gpus if one.sriov_gpu or sriov_off(one)]
@@ -251,7 +246,7 @@ def _huge_pages(facts: NodeFacts) -> Iterator[Finding]:
                 "takes minutes."
             ),
             remedy=(
-                "Reserve huge pages (default_hugepagesz=1G hugepagesz=1G hugepages=N on the "
-                "kernel command line), and request them in the VMs."
+                f"Reserve huge pages: {PREPARE} --huge-pages 1G=N, and reboot the node. Request "
+                "them in the VMs."
             ),
         )

@@ -10,6 +10,9 @@ from enum import StrEnum
 
 import msgspec
 
+PREPARE = "laneway host prepare --apply"
+"""What mends what files of the node can mend: its boot parameters, and its drivers at boot."""
+
 
 class Level(StrEnum):
     """How bad it is."""

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from laneway.core.doctor.finding import Finding, advice, ok, problem
+from laneway.core.doctor.finding import PREPARE, Finding, advice, ok, problem
 from laneway.core.doctor.node_facts import NodeFacts
 from laneway.core.passthrough.usability import VFIO_DRIVER, Reason, ReasonKind, remedy
-
-PREPARE = "laneway host prepare --apply"
-"""What mends what is found here, as far as files of the node can."""
 
 _OFF = ("iommu=off", "intel_iommu=off", "amd_iommu=off")
 _INTEL = "GenuineIntel"

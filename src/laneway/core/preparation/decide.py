@@ -81,7 +81,10 @@ def decide(wanted: Wanted, facts: BootFacts) -> Preparation:
         return Preparation(requirements=requirements, refusals=(refusal,))
     # What is written by Laneway is whole: what a generator makes is judged where it is made.
     generated = boot.loader is not None and boot.loader.generator is not None
-    if any(step.arguments for step in words) and not generated and (wrong := damage(facts)):
+    adds = any(step.arguments for step in words)
+    # Without an entry there is nothing to add words to.
+    stuck = not adds and any(one.requirement.state == "Missing" for one in judged)
+    if (stuck or (adds and not generated)) and (wrong := damage(facts)):
         return Preparation(requirements=requirements, refusals=(BootConfigurationDamaged(wrong),))
     return Preparation(requirements=requirements, plan=Plan((*modules.steps, *words)))
 

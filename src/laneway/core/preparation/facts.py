@@ -46,8 +46,12 @@ class BootFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Those of DMAR, IVRS, IORT and VIOT that the firmware gives."""
     modules: Mapping[str, ModuleState] = {}
     """Of vfio-pci and of the drivers that are to be blocked, by name."""
+    needed: Mapping[str, str] = {}
+    """Drivers to be blocked that the node needs itself, each with the reason in words."""
     blocked: frozenset[str] = frozenset()
     """Modules, spelled with `_`, that files of modprobe.d keep from being loaded by themselves."""
+    memory: int = 0
+    """MiB of the host; 0 where it is not known."""
     huge_pages: Mapping[str, int] = {}
     """How many there are, by size; only sizes that the processor has."""
     loader: BootLoader = BootLoader()

@@ -15,6 +15,8 @@ from laneway.core.refusals import KernelArgumentConflict, Refusal, RequirementIm
 ACPI_TABLES = "/sys/firmware/acpi/tables"
 _INTEL, _AMD = "GenuineIntel", "AuthenticAMD"
 _INTEL_WORD = "intel_iommu=on"
+_OWN_MEMORY = 2048
+"""MiB that are never set aside, nor is a tenth of all."""
 _FIRMWARE = {
     _INTEL: "Enable VT-d in the firmware",
     _AMD: "Enable the IOMMU (AMD-Vi) in the firmware",
@@ -39,8 +41,9 @@ def judge(wanted: Wanted, facts: BootFacts, boot: Configured) -> Iterator[Judged
         yield _word("IommuPassthrough", word, boot)
     for driver in wanted.blocked_drivers:
         yield _driver(driver, facts, boot)
+    total = sum(pages.memory for pages in wanted.huge_pages)
     for pages in wanted.huge_pages:
-        yield _huge_pages(pages, facts, boot)
+        yield _too_much(pages, total, facts) or _huge_pages(pages, facts, boot)
     for word in wanted.kernel_arguments:
         yield _word(f"KernelArgument/{word}", word, boot)
 
@@ -103,6 +106,8 @@ def _iommu(facts: BootFacts, boot: Configured) -> Judged:
 def _driver(driver: str, facts: BootFacts, boot: Configured) -> Judged:
     name = f"BlockedDriver/{driver}"
     group = f"{BLACKLIST}={driver}"
+    if why := facts.needed.get(driver):
+        return _impossible(name, why)
     state = facts.modules.get(driver, "missing")
     if state == "missing":
         return Judged(Requirement(name, "Met", f"the kernel has no {driver}"))
@@ -123,6 +128,18 @@ def _driver(driver: str, facts: BootFacts, boot: Configured) -> Judged:
 
 def _is_ours(group: str, boot: Configured) -> bool:
     return any(group in entry.ours for entry in boot.entries)
+
+
+def _too_much(pages: HugePages, total: int, facts: BootFacts) -> Judged | None:
+    """A host without memory of its own does not come up."""
+    own = max(facts.memory // 10, _OWN_MEMORY)
+    if not facts.memory or total + own <= facts.memory:
+        return None
+    return _impossible(
+        f"HugePages/{pages.size}",
+        f"{total} MiB of huge pages leave less than {own} of {facts.memory} MiB to the host itself."
+        " Request fewer.",
+    )
 
 
 def _huge_pages(pages: HugePages, facts: BootFacts, boot: Configured) -> Judged:

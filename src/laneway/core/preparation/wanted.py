@@ -78,6 +78,12 @@ class HugePages(msgspec.Struct, frozen=True):
     """`2M`, `1G`"""
     count: int
 
+    @property
+    def memory(self) -> int:
+        """MiB of all, rounded down. The size is a valid one."""
+        kilobytes = int(self.size[:-1]) << {"K": 0, "M": 10, "G": 20}[self.size[-1]]
+        return kilobytes * self.count >> 10
+
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """What a host is to be like. Nothing: as it is without Laneway."""

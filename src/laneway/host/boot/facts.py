@@ -12,6 +12,7 @@ from laneway.core.preparation.modules import OWN_FILES
 from laneway.core.preparation.wanted import MODULE_NAME, NOTHING, Wanted
 from laneway.host import modules
 from laneway.host.boot.loader import Reader, read_loader
+from laneway.host.boot.needed import needed
 from laneway.host.hardware import Hardware
 from laneway.host.port import Host
 
@@ -39,7 +40,9 @@ def _read(host: Host, wanted: Wanted) -> BootFacts:
         iommu_groups=len(read.names(_GROUPS)),
         iommu_tables=tuple(one for one in _TABLES if one in tables),
         modules={name: _module(host, name) for name in (VFIO_DRIVER, *drivers)},
+        needed=needed(host, drivers) if drivers else {},
         blocked=_blocked(read),
+        memory=_memory(read),
         huge_pages=_huge_pages(read),
         loader=read_loader(read),
         files=read.texts(OWN_FILES),
@@ -71,6 +74,14 @@ def _blocked(read: Reader) -> frozenset[str]:
                 case ["blacklist", module, *_]:
                     found.add(module.replace("-", "_"))
     return frozenset(found)
+
+
+def _memory(read: Reader) -> int:
+    for line in (read.text("/proc/meminfo") or "").splitlines():
+        match line.split():
+            case ["MemTotal:", kilobytes, "kB"] if kilobytes.isdecimal():
+                return int(kilobytes) // 1024
+    return 0
 
 
 def _huge_pages(read: Reader) -> dict[str, int]:

@@ -82,8 +82,10 @@ def _places(entry: Entry, path: str) -> Iterator[str]:
     home = entry.place.partition("/loader/entries/")[0]
     for folder in dict.fromkeys(("", "/boot", home if home != entry.place else "")):
         yield posixpath.normpath(f"{folder}/{path}")
-    # A subvolume of btrfs, or a dataset of ZFS, comes first in the path.
-    yield f"/boot/{posixpath.basename(path)}"
+    # A subvolume of btrfs, or a dataset of ZFS, comes first in the path. Not on an EFI partition:
+    # there, the kernel's package has files of the same names in /boot, which nothing starts.
+    if home in ("/boot", entry.place):
+        yield f"/boot/{posixpath.basename(path)}"
 
 
 def _recognise(read: Reader) -> tuple[LoaderName, str]:

@@ -134,14 +134,14 @@ def test_nouveau_is_reported_with_its_cards() -> None:
     found = only(node(a2(driver="nouveau")), "Nouveau")
     assert found.level is Level.PROBLEM
     assert "0000:08:00.0" in found.what
-    assert "blacklist nouveau" in found.remedy
+    assert "laneway host prepare --apply --block-driver nouveau. Reboot" in found.remedy
 
 
 @pytest.mark.parametrize("driver", ["NovaCore", "nova_core"])
 def test_the_remedy_is_about_the_driver_that_has_the_card(driver: str) -> None:
     found = only(node(a2(driver=driver)), "Nouveau")
     assert found.what.endswith(f"on driver {driver}")
-    assert "'blacklist nova_core' > /etc/modprobe.d/nova_core.conf" in found.remedy
+    assert "laneway host prepare --apply --block-driver nova_core. Reboot" in found.remedy
     assert "nouveau" not in found.remedy
 
 

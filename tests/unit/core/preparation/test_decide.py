@@ -125,6 +125,17 @@ def test_huge_pages_that_memory_did_not_give_are_said() -> None:
     assert "no pages of 1G, only 2M" in found.message
 
 
+def test_a_host_keeps_memory_for_itself() -> None:
+    pages = (HugePages("1G", 50), HugePages("2M", 1024))
+    assert decide(Wanted(huge_pages=pages), host(memory=64 * 1024)).refusals == ()
+
+    more = (HugePages("1G", 56), HugePages("2M", 1024))
+    for refusal in (found := decide(Wanted(huge_pages=more), host(memory=64 * 1024)).refusals):
+        assert "59392 MiB of huge pages leave less than 6553 of 65536 MiB" in refusal.words
+    assert len(found) == 2
+    assert decide(Wanted(huge_pages=(HugePages("1G", 2),)), host(memory=3000)).refusals
+
+
 @pytest.mark.parametrize(
     ("state", "blocked", "expected"),
     [

@@ -94,6 +94,8 @@ SPARE: dict[Step, str] = {
     LoadModule("vfio-pci"): "adds a module",
     SetConsole(1, "(M) frame buffer device", attached=False): "the kernel alone draws on it",
     SetFramebuffer("efi-framebuffer.0", "efi-framebuffer", bound=False): "as the console",
+    SetBootArguments("grub", "/etc/default/grub.d/90-laneway.cfg", None, "x"): "read at boot",
+    WriteConfiguration("/etc/modules-load.d/laneway.conf", None, "x"): "read at boot",
     SetNodeOwner("3-1", 3, 2, 107, 107, 0, 0): "there is no such device",
     WriteConfiguration(
         "/etc/modules-load.d/laneway.conf", None, "vfio\n"
