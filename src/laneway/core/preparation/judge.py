@@ -81,13 +81,14 @@ def _iommu(facts: BootFacts, boot: Configured) -> Judged:
     if (found := boot.iommu_off()) is not None:
         return _conflict(name, "The IOMMU", found)
     # Some kernels use it unasked. A kernel that runs with the word may need it.
-    word = _INTEL_WORD if facts.processor == _INTEL and (not on or boot.runs(_INTEL_WORD)) else ""
+    word = _INTEL_WORD if _has_vtd(facts) and (not on or boot.runs(_INTEL_WORD)) else ""
     if on:
         if word and not boot.will_run(word) and boot.loader is not None:
             return _staged(name, word, boot, runs=True)
         met = f"the IOMMU is on: {facts.iommu_groups} groups"
         return Judged(Requirement(name, "Met", met), word)
-    firmware = _FIRMWARE.get(facts.processor, "Enable the IOMMU in the firmware")
+    vendor = _INTEL if _has_vtd(facts) else facts.processor
+    firmware = _FIRMWARE.get(vendor, "Enable the IOMMU in the firmware")
     if not facts.iommu_tables and ACPI_TABLES not in facts.unreadable:
         return _impossible(name, f"the firmware offers no IOMMU. {firmware}.")
     if was_off := iommu_off(boot.running):
@@ -101,6 +102,11 @@ def _iommu(facts: BootFacts, boot: Configured) -> Judged:
             "the kernel says: dmesg | grep -iE 'dmar|iommu|amd-vi'",
         )
     return _staged(name, word, boot, runs=False)
+
+
+def _has_vtd(facts: BootFacts) -> bool:
+    """Whether the IOMMU is Intel's; other vendors build it as well, and its table tells."""
+    return "DMAR" in facts.iommu_tables or (not facts.iommu_tables and facts.processor == _INTEL)
 
 
 def _driver(driver: str, facts: BootFacts, boot: Configured) -> Judged:

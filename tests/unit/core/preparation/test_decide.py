@@ -54,6 +54,11 @@ def test_an_intel_processor_needs_a_word() -> None:
     assert iommu(host())[0] == "Missing"
 
 
+def test_the_table_of_the_firmware_tells_whose_iommu_it_is() -> None:
+    assert iommu(host(processor="CentaurHauls"))[0] == "Missing"
+    assert "AMD-Vi" in iommu(host(processor="AuthenticAMD", iommu_tables=("IVRS",)))[1]
+
+
 @pytest.mark.parametrize("processor", ["AuthenticAMD", ""])
 def test_others_need_none_where_the_iommu_is_on(processor: str) -> None:
     facts = host(processor=processor, iommu_groups=20)
@@ -97,7 +102,11 @@ def test_tables_that_cannot_be_listed_are_not_absent() -> None:
 
 
 def test_an_iommu_that_is_off_now_and_on_at_the_next_boot_needs_a_reboot() -> None:
-    facts = host(processor="AuthenticAMD", command_line="root=UUID=1 amd_iommu=off")
+    facts = host(
+        processor="AuthenticAMD",
+        iommu_tables=("IVRS",),
+        command_line="root=UUID=1 amd_iommu=off",
+    )
     assert iommu(facts)[0] == "RebootNeeded"
 
 
