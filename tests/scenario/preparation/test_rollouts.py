@@ -7,6 +7,8 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from laneway.api import CoreNode, HostPolicy, HostPreparation, PCIDevice
 from laneway.core.keys import ANNOTATION_REBOOT as REBOOT
 from laneway.core.rollout.node import AWAY
@@ -44,6 +46,7 @@ async def away(world: World) -> AsyncIterator[list[set[str]]]:
     await asyncio.gather(task, return_exceptions=True)
 
 
+@pytest.mark.realapi
 async def test_servers_are_prepared_one_after_the_other(
     world: World, policy: Make, reason: Make
 ) -> None:
@@ -85,6 +88,7 @@ async def test_the_roll_out_goes_on_wherever_its_manager_is_killed(
         assert world.nodes[name].host.boots == 1
 
 
+@pytest.mark.realapi
 async def test_a_vm_with_a_device_is_waited_for_and_named(
     world: World, policy: Make, reason: Make, stage: Make
 ) -> None:

@@ -43,6 +43,7 @@ async def switch(world: World) -> Make:
     return set_to
 
 
+@pytest.mark.realapi
 async def test_a_setting_is_the_switch_of_a_policy(
     world: World, switch: Make, reason: Make
 ) -> None:
