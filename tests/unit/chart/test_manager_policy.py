@@ -46,7 +46,7 @@ def found() -> list[Policy]:
 
 
 def test_a_cluster_takes_them(found: list[Policy]) -> None:
-    assert len(found) == 5
+    assert len(found) == 6
     for one in found:
         one.check()
 

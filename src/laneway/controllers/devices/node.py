@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
-from laneway.api import Condition, DeviceNode, DeviceNodeStatus, ObjectMeta, find_condition
+from laneway.api import (
+    Condition,
+    ConditionStatus,
+    DeviceNode,
+    DeviceNodeStatus,
+    ObjectMeta,
+    find_condition,
+)
 from laneway.controllers.devices.family import ready
 from laneway.core import keys
+from laneway.core.driver_toolkit.standing import NO_TOOLKIT, Standing
 from laneway.core.gpu.serving import NOTHING_SERVED, Serving
 from laneway.core.inventory import Inventory
 from laneway.core.phrases import few
 
 CONTAINER_GPUS = "ContainerGpus"
 """The condition that says whether GPUs for containers get to them."""
+DRIVER = "Driver"
+"""The condition that says how the driver is that the driver toolkit installs."""
 
 
 def wanted(
@@ -20,12 +31,14 @@ def wanted(
     node: str,
     uevents_unavailable: str,
     uid: str,
+    *,
     served: Serving = NOTHING_SERVED,
+    driver: Standing | None = None,
 ) -> Mapping[str, DeviceNode]:
     """One object, named like the node; `uevents_unavailable` says why events do not arrive.
 
     `uid` is that of the cluster's node, empty where there is none. `served`: how its GPUs for
-    containers get to them.
+    containers get to them. `driver`: what the driver toolkit has done, where it has run.
     """
     if inventory.errors:
         first = inventory.errors[0]
@@ -54,24 +67,53 @@ def wanted(
         )
     node_object = DeviceNode(
         metadata=ObjectMeta(name=node, labels={keys.LABEL_NODE_UID: uid} if uid else {}),
-        status=DeviceNodeStatus(conditions=[observed, events, *_containers(served)]),
+        status=DeviceNodeStatus(
+            conditions=[observed, events, *_containers(served), *_driver(driver)]
+        ),
     )
     return {node: node_object}
 
 
 def status(stored: DeviceNode, wanted: DeviceNode) -> DeviceNodeStatus:
-    """What is; once there are no GPUs for containers, their condition says so."""
-    said = find_condition(stored.status.conditions, CONTAINER_GPUS) is not None
+    """What is; a condition that is about nothing any more says so."""
     conditions = wanted.status.conditions
-    if not said or find_condition(conditions, CONTAINER_GPUS) is not None:
-        return wanted.status
-    none = Condition(
+    over = [
+        one
+        for one in _OVER
+        if find_condition(stored.status.conditions, one.type) is not None
+        and find_condition(conditions, one.type) is None
+    ]
+    return DeviceNodeStatus(conditions=[*conditions, *over])
+
+
+_OVER = (
+    Condition(
         type=CONTAINER_GPUS,
         status="False",
         reason="NoContainerGpus",
         message="No GPU of the node is for containers.",
+    ),
+    Condition(
+        type=DRIVER,
+        status="Unknown",
+        reason=NO_TOOLKIT,
+        message="No driver toolkit has run on the node.",
+    ),
+)
+
+
+def _driver(found: Standing | None) -> list[Condition]:
+    """How the driver is that the driver toolkit installs; nothing of a node without one."""
+    if found is None:
+        return []
+    status = {True: "True", False: "False", None: "Unknown"}[found.ready]
+    said = Condition(
+        type=DRIVER,
+        status=cast("ConditionStatus", status),
+        reason=found.reason,
+        message=found.message,
     )
-    return DeviceNodeStatus(conditions=[*conditions, none])
+    return [said]
 
 
 def _containers(served: Serving) -> list[Condition]:
