@@ -91,6 +91,11 @@ class Drivers(Leading[str]):
     def _changed(self, _before: object, _after: object) -> None:
         self.ask(self.everything())
 
+    @property
+    def daemon_set(self) -> DaemonSet | None:
+        """The DaemonSet as it is known, whoever it belongs to."""
+        return self._sets.store.get(DAEMON_SET, self._namespace)
+
     def everything(self) -> Iterable[str]:
         return [_KEY]
 
@@ -111,7 +116,7 @@ class Drivers(Leading[str]):
 
     async def reconcile(self, _key: str) -> Retry | None:
         """Replace a pod, if it is time for one."""
-        found = self._sets.store.get(DAEMON_SET, self._namespace)
+        found = self.daemon_set
         if found is None or not (wanted := _wanted(found)):
             return None
         instances = self._caches.instances
@@ -168,7 +173,7 @@ class Drivers(Leading[str]):
             age=now - _moment(meta.creation_timestamp, now),
             ready_for=now - _moment(ready.last_transition_time, now) if ready else 0.0,
             failed=self._failed(node),
-            held="" if current else few(held.get(node, ())),
+            held=few(found) if (found := held.get(node)) and not current else "",
         )
 
     def _failed(self, node: str) -> str:
