@@ -40,7 +40,6 @@ class NodePublisher(Publisher[DeviceNode]):
         observer: Observer,
         workloads: GpuWorkloads,
         hardware: Hardware,
-        driver_seconds: float = DRIVER_SECONDS,
     ) -> None:
         family = Family(DeviceNode, self._wanted, node_device.status)
         super().__init__(family, node, client, informer, metrics)
@@ -48,7 +47,6 @@ class NodePublisher(Publisher[DeviceNode]):
         self._observer = observer
         self._workloads = workloads
         self._hardware = hardware
-        self._driver_seconds = driver_seconds
         self._driver = read_driver(hardware.host, hardware.state)
 
     async def run(self) -> None:
@@ -64,7 +62,7 @@ class NodePublisher(Publisher[DeviceNode]):
             if found != self._driver:
                 self._driver = found
                 self.again()
-            await asyncio.sleep(self._driver_seconds)
+            await asyncio.sleep(DRIVER_SECONDS)
 
     def _wanted(self, inventory: Inventory, name: str) -> Mapping[str, DeviceNode]:
         found = self._nodes.store.get(name)

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
 
 from laneway.api import (
     Condition,
-    ConditionStatus,
     DeviceNode,
     DeviceNodeStatus,
     ObjectMeta,
     find_condition,
 )
+from laneway.controllers.devices.driver import NONE as NO_DRIVER
+from laneway.controllers.devices.driver import driver_condition
 from laneway.controllers.devices.family import ready
 from laneway.core import keys
-from laneway.core.driver_toolkit.standing import NO_TOOLKIT, Standing
+from laneway.core.driver_toolkit.standing import Standing
 from laneway.core.gpu.serving import NOTHING_SERVED, Serving
 from laneway.core.inventory import Inventory
 from laneway.core.phrases import few
 
 CONTAINER_GPUS = "ContainerGpus"
 """The condition that says whether GPUs for containers get to them."""
-DRIVER = "Driver"
-"""The condition that says how the driver is that the driver toolkit installs."""
 
 
 def wanted(
@@ -65,11 +63,10 @@ def wanted(
             reason="Received",
             message="Laneway sees changes as the kernel reports them.",
         )
+    drivers = [driver_condition(driver)] if driver is not None else []
     node_object = DeviceNode(
         metadata=ObjectMeta(name=node, labels={keys.LABEL_NODE_UID: uid} if uid else {}),
-        status=DeviceNodeStatus(
-            conditions=[observed, events, *_containers(served), *_driver(driver)]
-        ),
+        status=DeviceNodeStatus(conditions=[observed, events, *_containers(served), *drivers]),
     )
     return {node: node_object}
 
@@ -93,27 +90,8 @@ _OVER = (
         reason="NoContainerGpus",
         message="No GPU of the node is for containers.",
     ),
-    Condition(
-        type=DRIVER,
-        status="Unknown",
-        reason=NO_TOOLKIT,
-        message="No driver toolkit has run on the node.",
-    ),
+    NO_DRIVER,
 )
-
-
-def _driver(found: Standing | None) -> list[Condition]:
-    """How the driver is that the driver toolkit installs; nothing of a node without one."""
-    if found is None:
-        return []
-    status = {True: "True", False: "False", None: "Unknown"}[found.ready]
-    said = Condition(
-        type=DRIVER,
-        status=cast("ConditionStatus", status),
-        reason=found.reason,
-        message=found.message,
-    )
-    return [said]
 
 
 def _containers(served: Serving) -> list[Condition]:

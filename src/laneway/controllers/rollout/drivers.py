@@ -22,9 +22,8 @@ from laneway.api import CoreNode, find_condition
 from laneway.controllers.cluster.caches import NODE, Caches
 from laneway.controllers.cluster.leading import Leading
 from laneway.controllers.cluster.metrics import ManagerMetrics
-from laneway.controllers.devices.node import DRIVER
+from laneway.controllers.devices.driver import driver_failed, driver_of, not_in_service
 from laneway.controllers.rollout.observing import FINAL
-from laneway.core.driver_toolkit.standing import PENDING
 from laneway.core.phrases import few
 from laneway.core.rollout.drivers import DriverPod, Next, next_pod
 from laneway.core.rollout.node import AWAY
@@ -178,10 +177,8 @@ class Drivers(Leading[str]):
 
     def _failed(self, node: str) -> str:
         agent = self._caches.device_nodes.store.get(node)
-        said = find_condition(agent.status.conditions, DRIVER) if agent is not None else None
-        if said is None or said.status != "False" or said.reason in PENDING:
-            return ""
-        return f"{said.reason}: {said.message}"
+        said = driver_of(agent.status.conditions) if agent is not None else None
+        return not_in_service(said) if driver_failed(said) else ""
 
     def _held(self, nodes: Iterable[str]) -> Mapping[str, Sequence[str]]:
         """Why the driver of nodes is not replaced now."""
