@@ -1,7 +1,7 @@
 """The condition of a device node that says how the driver is that the driver toolkit installs.
 
-Its agent writes it and others read it: the manager before it goes on to the next node, and whoever
-is told of GPUs that lack a driver.
+Its agent writes it. The manager reads it before it goes on to the next node, and so does everything
+that shows GPUs.
 """
 
 from __future__ import annotations

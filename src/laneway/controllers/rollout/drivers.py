@@ -92,7 +92,7 @@ class Drivers(Leading[str]):
 
     @property
     def daemon_set(self) -> DaemonSet | None:
-        """The DaemonSet as it is known, whoever it belongs to."""
+        """The DaemonSet as it is known, also one that is not Laneway's."""
         return self._sets.store.get(DAEMON_SET, self._namespace)
 
     def everything(self) -> Iterable[str]:

@@ -57,7 +57,7 @@ REASONS = (
         _DRIVERS,
         on=_NODE,
         meaning="The toolkit's record on the node cannot be read.",
-        remedy="See the message. The next start of the driver pod writes it anew.",
+        remedy="See the message. A new driver pod writes the record again.",
     ),
     ReasonText(
         "NoDriverToolkit",

@@ -70,7 +70,7 @@ def next_pod(pods: Sequence[DriverPod], expected: int) -> Next:
     held = sorted(f"{one.node} ({one.held})" for one in outdated if one.held)
     waits = f"The driver stays on these nodes for now: {few(held)}." if held else ""
     # One that does not work anyway has nothing to lose.
-    chosen = min(free, key=lambda one: (one.ready, one.node), default=None)
+    chosen = min(free, key=lambda one: (one.ready and not one.failed, one.node), default=None)
     return Next(chosen, waits=waits, node=chosen.node if chosen else "")
 
 
