@@ -76,12 +76,6 @@ Example: this host and a simulated server with an NVIDIA A2.
     help="Also publish devices in ResourceSlices: kubectl get resourceslices.",
 )
 @click.option(
-    "--driver-toolkit",
-    is_flag=True,
-    help="Replace the pods of the driver toolkit in the same namespace one node after the other "
-    "once it is to install another driver.",
-)
-@click.option(
     "--vsphere",
     is_flag=True,
     help="Also create Machines of Cluster API on vSphere, with their GPUs. The core of Cluster API "
