@@ -23,7 +23,7 @@ from laneway.kube.client import Client
 from laneway.kube.errors import NotFoundError
 from laneway.kube.events import EventRecorder
 from laneway.kube.informer import Informer
-from laneway.kube.pods import DAEMON_SETS, PODS, Pod, is_ready
+from laneway.kube.pods import DAEMON_SETS, PODS, DaemonSet, Pod, is_ready
 from laneway.kube.resource import served
 from support.caches import caught_up
 
@@ -276,10 +276,17 @@ async def test_pods_of_another_toolkit_are_left_alone(site: Site) -> None:
     await site.ask_for("570")
 
     async with asyncio.timeout(SECONDS):
-        stored = site.drivers.daemon_set
-        while stored is None or stored.spec.template.metadata.annotations[ANNOTATION] != "570":
+        while not _is_counted(site.drivers.daemon_set, "570"):  # noqa: ASYNC110 - the same
             await asyncio.sleep(0.01)
-            stored = site.drivers.daemon_set
     site.drivers.ask(site.drivers.everything())
     await site.drivers.queue.join()
     assert site.versions() == dict.fromkeys(NODES, "550")
+
+
+def _is_counted(found: DaemonSet | None, version: str) -> bool:
+    """Whether a version is asked for, and the DaemonSet's controller has seen it."""
+    return (
+        found is not None
+        and found.spec.template.metadata.annotations[ANNOTATION] == version
+        and found.status.observed_generation == found.metadata.generation
+    )
