@@ -14,6 +14,7 @@ import msgspec
 
 from laneway.api import (
     CoreNode,
+    DeviceNode,
     MigConfiguration,
     PCIDevice,
     PCIDeviceClaim,
@@ -56,7 +57,7 @@ async def look(client: Client, node: str = "") -> Fleet:
     whole = f"{on_node},{_NO_VFS}" if on_node else _NO_VFS
     unreadable: list[str] = []
     forbidden: list[str] = []
-    (gpus, vgpus, cards, nodes), (claims, migs, layouts) = await asyncio.gather(
+    (gpus, vgpus, cards, nodes), (claims, migs, layouts, agents) = await asyncio.gather(
         asyncio.gather(
             _list(client, served(SRIOVGPUDevice), unreadable, on_node),
             _list(client, served(VGPUDevice), unreadable, on_node),
@@ -67,6 +68,7 @@ async def look(client: Client, node: str = "") -> Fleet:
             _perhaps(client, served(PCIDeviceClaim), unreadable, forbidden),
             _perhaps(client, served(MigConfiguration), unreadable, forbidden),
             _perhaps(client, served(VGPULayout), unreadable, forbidden),
+            _perhaps(client, served(DeviceNode), unreadable, forbidden),
         ),
     )
     found = assemble(
@@ -77,6 +79,7 @@ async def look(client: Client, node: str = "") -> Fleet:
         migs=migs,
         layouts=layouts,
         nodes=nodes,
+        agents=agents,
         unreadable=sorted(forbidden),
     )
     shown = tuple(gpu for gpu in found if node in ("", gpu.node))
@@ -109,7 +112,8 @@ async def _perhaps(
     try:
         return await _list(client, resource, unreadable, selector)
     except ForbiddenError:
-        forbidden.append(resource.plural)
+        known = resource.plural == NODES.plural
+        forbidden.append(str(resource) if known else resource.plural)
         return []
     except Failure:
         return []  # Where the kind is not installed, nothing of it exists.

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from laneway.api import (
+    DeviceNode,
     MigConfiguration,
     PCIDeviceClaim,
     SRIOVGPUDevice,
@@ -39,7 +40,14 @@ COLUMNS = (
     table.Column("NAME", wide=True),
 )
 
-_KINDS = (SRIOVGPUDevice, VGPUDevice, PCIDeviceClaim, MigConfiguration, VGPULayout)
+_KINDS = (
+    SRIOVGPUDevice,
+    VGPUDevice,
+    PCIDeviceClaim,
+    MigConfiguration,
+    VGPULayout,
+    DeviceNode,
+)
 
 
 class Asked(NamedTuple):

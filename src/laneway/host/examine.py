@@ -14,11 +14,13 @@ from collections.abc import Iterable
 
 from laneway.core.doctor import device_plugin
 from laneway.core.doctor.node_facts import KubeletState, ModuleState, NodeFacts
+from laneway.core.driver_toolkit.standing import Standing
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 from laneway.core.programs import SRIOV_MANAGE
 from laneway.host import modules
 from laneway.host.attributes import clean
+from laneway.host.driver_record import read_driver
 from laneway.host.holders import visibility_error
 from laneway.host.pci import DEVICES
 from laneway.host.plans.files import StateError
@@ -72,6 +74,7 @@ def _files(host: Host, state: str, kubelet: str, log: str, *, sriov_manage: bool
         modules={name: _module(host, name) for name in _MODULES},
         vgpu_modules=tuple(one for one in _VGPU_MODULES if host.exists(f"/sys/module/{one}")),
         sriov_manage=sriov_manage,
+        driver=_driver(host, state),
         unassigned=_unassigned(look, inventory),
         no_ari=_no_ari(look, inventory),
         kubelet=kubelet,
@@ -221,3 +224,11 @@ def _remembered(
     except (StateError, OSError):
         look.hidden.add(folder)
         return None, {}
+
+
+def _driver(host: Host, folder: str) -> Standing | None:
+    """How the driver is; a node that does not tell its boot is told of with its notes."""
+    try:
+        return read_driver(host, open_state(folder, host)) if folder else None
+    except OSError:
+        return None

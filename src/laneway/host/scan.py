@@ -43,7 +43,7 @@ def scan(host: Host) -> Inventory:
         critical=found.functions,
         critical_usb=found.usb,
         displays=found.displays,
-        nvidia_driver=_driver_version(host),
+        nvidia_driver=driver_version(host),
         errors=tuple(errors),
     )
     return identify(host, inventory)
@@ -67,7 +67,8 @@ def _devices(host: Host, errors: list[DeviceError]) -> list[PciDevice]:
         return []
 
 
-def _driver_version(host: Host) -> str:
+def driver_version(host: Host) -> str:
+    """The version of NVIDIA's driver in the kernel; empty where none is."""
     try:
         return clean(host.read("/sys/module/nvidia/version"))
     except OSError:

@@ -86,11 +86,20 @@ class DaemonSetSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     template: PodTemplate = PodTemplate()
 
 
+class DaemonSetStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Its controller's word on it."""
+
+    observed_generation: int = 0
+    desired_number_scheduled: int = 0
+    """How many pods there should be."""
+
+
 class DaemonSet(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Makes a pod on each node."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: DaemonSetSpec = DaemonSetSpec()
+    status: DaemonSetStatus = DaemonSetStatus()
 
 
 PODS = Resource("", "v1", "pods", True, Pod)

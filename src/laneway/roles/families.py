@@ -67,6 +67,7 @@ class Families:
                 nodes=caches.nodes,
                 observer=self._context.observer,
                 workloads=self.workloads,
+                hardware=self._context.hardware,
             ),
             PciPublisher(node, client, caches.pcis, metrics, claims=caches.claims),
             UsbPublisher(node, client, caches.usb, metrics, claims=caches.usb_claims),

@@ -34,6 +34,7 @@ from laneway.controllers.cluster.unchecked import UncheckedCollector
 from laneway.controllers.cluster.unmatched_claims import Unanswered
 from laneway.controllers.ledger.metrics import LedgerCollector
 from laneway.controllers.ledger.source import LedgerSource
+from laneway.controllers.rollout.drivers import Drivers
 from laneway.controllers.rollout.nodes import Rollouts
 from laneway.controllers.rollout.reports import Reports
 from laneway.controllers.rollout.settings import Switches
@@ -83,11 +84,14 @@ class Manager:
         timing: Timing | None = None,
         clock: Clock | None = None,
         certificates: bool = False,
+        drivers: bool = False,
         vsphere: VsphereMode = "none",
         check_nodes: bool = False,
         check_image: str = "",
     ) -> None:
         """`certificates`: make and change that of the webhook in the same namespace.
+
+        `drivers`: replace the pods of the driver toolkit there, once it is to install another.
 
         `vsphere`: manage the GPUs of vCenters, alongside CAPV or in its place; `check_nodes`:
         look at the nodes of its VMs, too, and add vectors there by `check_image`.
@@ -123,6 +127,9 @@ class Manager:
         if certificates:
             keeper = WebhookCertificates(client, namespace, self._metrics, self.recorder)
             self.parts = [*self.parts, keeper]
+        if drivers:
+            upgrades = Drivers(client, namespace, self.caches, self._metrics, self.recorder)
+            self.parts = [*self.parts, upgrades]
         self.vsphere: Vsphere | None = None
         if vsphere != "none":
             from laneway.roles.vsphere import Vsphere  # noqa: PLC0415 - large and slow to load

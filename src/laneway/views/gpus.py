@@ -15,6 +15,7 @@ import msgspec
 from laneway.api import (
     Condition,
     CoreNode,
+    DeviceNode,
     LayoutGpu,
     MigConfiguration,
     PCIDevice,
@@ -24,6 +25,7 @@ from laneway.api import (
     VGPULayout,
     find_condition,
 )
+from laneway.controllers.devices.driver import driver_of, not_in_service
 from laneway.core import keys
 from laneway.core.gpu.modes import mode_named
 from laneway.core.mig.profiles import bare_name
@@ -52,6 +54,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     """Of its node."""
     abandoned: bool = False
     """Its node is not in the cluster any more."""
+    driver: str = ""
+    """Why its node lacks the driver that the driver toolkit installs: reason and message."""
     unreadable: tuple[str, ...] = ()
     """Resources that the user may not list: what they say about it is missing."""
 
@@ -132,6 +136,7 @@ def assemble(
     migs: Iterable[MigConfiguration] = (),
     layouts: Iterable[VGPULayout] = (),
     nodes: Mapping[str, CoreNode] | None = None,
+    agents: Iterable[DeviceNode] = (),
     unreadable: Iterable[str] = (),
 ) -> tuple[Gpu, ...]:
     """Every GPU with what belongs to it; `nodes` None: they may not be listed."""
@@ -139,6 +144,9 @@ def assemble(
     for vgpu in vgpus:
         functions[node_of(vgpu), vgpu.spec.parent_gpu_device_address].append(vgpu)
     missing = tuple(unreadable)
+    drivers = {
+        one.metadata.name: not_in_service(driver_of(one.status.conditions)) for one in agents
+    }
     by_name = {card.metadata.name: card for card in cards}
     claimed = {(claim.spec.node_name, claim.spec.address): claim for claim in claims}
     divided = {(mig.spec.node_name, mig.spec.gpu_address): mig for mig in migs}
@@ -157,6 +165,7 @@ def assemble(
             layouts=tuple(said[device.metadata.name]),
             stale="" if nodes is None else staleness(nodes.get(place[0])),
             abandoned=nodes is not None and place[0] not in nodes,
+            driver=drivers.get(place[0], ""),
             unreadable=missing,
         )
         for device in sorted(gpus, key=place_of)

@@ -22,6 +22,9 @@ NEXT = {
 }
 """Reasons of a GPU that is as desired and offers no vGPU yet, and the next step."""
 
+WITHOUT_DRIVER = frozenset({"DriverMissing", "VfDriverMissing", "ToolMissing"})
+"""Reasons of a GPU that only follow from how the driver of its node is."""
+
 
 def mode(gpu: Gpu) -> str:
     """The mode that it is in, and the desired one where that differs."""
@@ -39,17 +42,14 @@ def state(gpu: Gpu) -> str:
         return answer.reason
     if answer.reason in NEXT:
         return desired.capitalize()
+    if gpu.driver and answer.reason in WITHOUT_DRIVER:
+        return f"to be {desired}: {gpu.driver.partition(':')[0]}"
     return f"to be {desired}: {answer.reason or answer.status}"
 
 
 def notes(gpu: Gpu) -> Iterator[str]:
     """What else to know about a GPU, below its row."""
-    answer = gpu.ready
-    if answer is not None and answer.status != "True" and answer.message:
-        yield answer.message
-    for condition in gpu.device.status.conditions:
-        if condition.type != "Ready" and condition.status == "False" and condition.message:
-            yield f"{condition.reason or condition.type}: {condition.message}"
+    yield from _wrong(gpu)
     carried, missing = profiles(gpu)
     if carried:
         yield f"has {counts(carried)}"
@@ -66,6 +66,18 @@ def notes(gpu: Gpu) -> Iterator[str]:
     for layout, entry in gpu.layouts:
         if not layout.spec.dry_run:
             yield f"layout {layout.metadata.name}: {layout_state(layout, entry)}"
+
+
+def _wrong(gpu: Gpu) -> Iterator[str]:
+    """What keeps it from being as desired, its node's driver first: all else follows from it."""
+    if gpu.driver:
+        yield gpu.driver
+    answer = gpu.ready
+    if answer is not None and answer.status != "True" and answer.message:
+        yield answer.message
+    for condition in gpu.device.status.conditions:
+        if condition.type != "Ready" and condition.status == "False" and condition.message:
+            yield f"{condition.reason or condition.type}: {condition.message}"
 
 
 def layout_state(layout: VGPULayout, entry: LayoutGpu) -> str:

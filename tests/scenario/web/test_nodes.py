@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from support.signing_in import Browser
-from support.troubled_cluster import AGENT, GPU
+from support.troubled_cluster import AGENT, GPU, condition
 from support.web_pages import Person, text_of
 from support.web_site import SeparateSite, rule
 
@@ -71,3 +71,25 @@ async def test_the_doctor_finds_what_the_command_finds(admin_of_troubled: Browse
     assert "Problem Nodes nodes with GPUs and no agent: n3" in text
     assert "Problem Laneway Laneway's manager is missing" in text
     assert "In order Definitions all 15 kinds are there, with all fields" in text
+
+
+async def test_a_driver_that_is_not_in_service_is_told_of_the_node_and_of_its_gpus(
+    troubled: SeparateSite, admin_of_troubled: Browser
+) -> None:
+    person, path = Person(admin_of_troubled), "/apis/devices.harvesterhci.io/v1beta1/nodes/n1"
+    before = troubled.api.call(path)["status"]["conditions"]
+    said = condition("Driver", "False", "HashMismatch", "The package has other bytes.")
+
+    def tell(conditions: object) -> None:
+        troubled.api.call(f"{path}/status", "PATCH", {"status": {"conditions": conditions}})
+
+    tell([*before, said])
+    try:
+        why = "HashMismatch: The package has other bytes."
+        alert = f"The driver of its node is not in service: {why}"
+        await person.waits(f"/gpus/{GPU}", lambda text: alert in text)
+        assert "HashMismatch" in await person.sees("/gpus")
+        assert "The package has other bytes." in await person.sees("/nodes/n1")
+        assert f"node n1: {why}" in await person.sees("/doctor")
+    finally:
+        tell(before)

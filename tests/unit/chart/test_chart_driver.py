@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from laneway.cli.commands.options import DRIVER_FOLDER, STATE_FOLDER
+from laneway.controllers.rollout.drivers import ANNOTATION, DAEMON_SET, OURS
 from laneway.core.driver_toolkit.settings import Settings, problems
 from laneway.core.keys import LABEL_DRIVER_NEEDED
 from laneway.host.executors.pod import LABEL, VALUE
@@ -103,3 +104,43 @@ def test_what_outlives_a_container_is_on_the_node() -> None:
     assert daemon_set()["spec"]["template"]["spec"]["hostPID"] is True
     read_only = {m["mountPath"] for m in container(daemon_set())["volumeMounts"] if "readOnly" in m}
     assert places.node in read_only
+
+
+def annotation(**values: Any) -> str:
+    found = daemon_set(**values)["spec"]["template"]["metadata"]["annotations"]
+    return str(found[ANNOTATION])
+
+
+def test_pods_tell_which_driver_they_were_made_for() -> None:
+    assert annotation() == annotation()
+    assert len({annotation(), annotation(version="580.1"), annotation(sha256="0b" * 32)}) == 3
+
+
+def test_the_manager_knows_it_for_laneways_own() -> None:
+    found = daemon_set()
+
+    assert found["metadata"]["name"] == DAEMON_SET
+    assert OURS.items() <= found["metadata"]["labels"].items()
+
+
+def test_the_manager_replaces_pods_only_where_there_is_a_toolkit() -> None:
+    def rights(objects: Any) -> set[tuple[str, ...]]:
+        rules = find(objects, "Role", "laneway-manager")["rules"]
+        return {
+            (*rule["resources"], *rule.get("resourceNames", ()), *rule["verbs"])
+            for rule in rules
+            if rule["resources"][0] in ("pods", "daemonsets")
+        }
+
+    def arguments(objects: Any) -> list[str]:
+        spec = find(objects, "Deployment", "laneway-manager")["spec"]["template"]["spec"]
+        return list(spec["containers"][0]["args"])
+
+    without, with_one = render(), render({"driverToolkit": TOOLKIT})
+    assert rights(without) == set()
+    assert rights(with_one) == {
+        ("daemonsets", DAEMON_SET, "get", "list", "watch"),
+        ("pods", "delete"),
+    }
+    assert "--driver-toolkit" not in arguments(without)
+    assert "--driver-toolkit" in arguments(with_one)

@@ -46,7 +46,7 @@ def found() -> list[Policy]:
 
 
 def test_a_cluster_takes_them(found: list[Policy]) -> None:
-    assert len(found) == 5
+    assert len(found) == 6
     for one in found:
         one.check()
 
@@ -350,3 +350,15 @@ def test_of_webhooks_it_changes_whom_they_trust(
     what = f"{kind}webhookconfigurations.admissionregistration.k8s.io"
 
     assert (said(found, what, HOOKS, after) == "") is allowed
+
+
+def test_it_deletes_driver_pods_of_laneway_only(found: list[Policy]) -> None:
+    ours = {"app": "nvidia-driver-daemonset", "app.kubernetes.io/part-of": "laneway"}
+    driver = {"metadata": {"name": "driver-1", "labels": ours}}
+
+    assert said(found, "pods", driver, None) == ""
+    for labels in ({}, {"app": "web"}, {"app": "nvidia-driver-daemonset"}, {"app": "laneway"}):
+        other = {"metadata": {"name": "other", "labels": labels}}
+        assert "deletes pods of Laneway's driver toolkit only" in said(found, "pods", other, None)
+    assert said(found, "pods", {"metadata": {"name": "bare"}}, None) != ""
+    assert said(found, "pods", None, driver) != ""

@@ -10,6 +10,7 @@ from laneway.api import (
     LAYOUT_REFUSED,
     Condition,
     CoreNode,
+    DeviceNode,
     LayoutGpu,
     MigConfiguration,
     MigConfigurationSpec,
@@ -23,7 +24,7 @@ from laneway.api import (
     VGPULayoutSpec,
     VGPULayoutStatus,
 )
-from laneway.api.nodes import CoreNodeStatus
+from laneway.api.nodes import CoreNodeStatus, DeviceNodeStatus
 from laneway.cli import fleet, gpus, table
 from laneway.views.gpus import Gpu, assemble
 from support.gpu_objects import ADDRESS, NAME, Q4, card, device, one, vgpu
@@ -169,3 +170,25 @@ def test_what_may_not_be_listed_is_said_and_not_taken_for_absent() -> None:
     assert shown.warnings == [
         "you may not list pcideviceclaims; what they say is missing here",
     ]
+
+
+def test_a_gpu_without_a_driver_says_what_its_toolkit_is_at() -> None:
+    missing = Condition(
+        type="Ready",
+        status="False",
+        reason="DriverMissing",
+        message="no driver is bound",
+        observed_generation=1,
+    )
+    said = Condition(
+        type="Driver", status="False", reason="DriverInstalling", message="17 of 40 MiB."
+    )
+    agent = DeviceNode(
+        metadata=ObjectMeta(name="node1"), status=DeviceNodeStatus(conditions=[said])
+    )
+    gpu = device(conditions=[missing])
+
+    assert "to be enabled: DriverMissing" in shown(one(of=gpu))[1]
+    _node, row, note, *_ = shown(one(of=gpu, agents=[agent]))
+    assert "to be enabled: DriverInstalling" in row
+    assert "DriverInstalling: 17 of 40 MiB." in note

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from laneway.core.pci import PciAddress
+from laneway.host.driver_record import RECORD
 from laneway.host.examine import examine
 from laneway.host.modules import module_state
 from laneway.host.plans.state import open_state
@@ -122,8 +123,13 @@ async def test_what_laneway_noted_is_read_and_what_it_may_not_read_is_reported(
     assert facts.taken == ("0000:04:00.1", "0000:08:00.0")
     assert facts.quarantined == {GPU: "reset timed out"}
     assert facts.sriov_manage
+    assert facts.driver is None
     (folder / "devices.json").write_text("{")
+    (folder / "driver").mkdir()
+    (folder / RECORD).write_text('{"stage": "Failed", "boot": "an earlier one"}')
     spoilt = await examine(simulated, simulated, str(folder))
+    assert spoilt.driver is not None
+    assert spoilt.driver.reason == "DriverNotStarted"
     assert spoilt.taken is None
     assert str(folder) in spoilt.hidden
 

@@ -244,6 +244,12 @@ Example: two managers, in pods of a Deployment.
     "both. none: no webhook runs.",
 )
 @click.option(
+    "--driver-toolkit",
+    is_flag=True,
+    help="Replace the pods of the driver toolkit in the same namespace one node after the other "
+    "once it is to install another driver.",
+)
+@click.option(
     "--vsphere",
     type=click.Choice(VSPHERE),
     default=VSPHERE[0],
@@ -272,6 +278,7 @@ def manager(
     context: str | None,
     namespace: str,
     webhook_certificates: str,
+    driver_toolkit: bool,
     vsphere: str,
     vsphere_check_nodes: bool,
     vsphere_check_image: str | None,
@@ -282,8 +289,9 @@ def manager(
     """Run the manager, which does what a cluster needs once. Of several managers, one leads.
 
     The manager keeps KubeVirt's list of permitted devices, records on VMs which devices they got,
-    removes the objects of deleted nodes and renews the certificate of the webhook. With --vsphere,
-    it also manages the GPUs of vCenters and their reservations.
+    removes the objects of deleted nodes and renews the certificate of the webhook. With
+    --driver-toolkit, it also replaces driver pods; with --vsphere, it manages the GPUs of vCenters
+    and their reservations.
     """
     if vsphere_check_nodes and vsphere == VSPHERE[0]:
         raise click.UsageError(
@@ -299,6 +307,7 @@ def manager(
         ClusterChoice(kubeconfig, context, namespace),
         health_address,
         certificates=webhook_certificates == CERTIFICATES[0],
+        drivers=driver_toolkit,
         vsphere=vsphere,
         check_nodes=vsphere_check_nodes,
         check_image=vsphere_check_image,

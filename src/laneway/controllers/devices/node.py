@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from laneway.api import Condition, DeviceNode, DeviceNodeStatus, ObjectMeta, find_condition
+from laneway.api import (
+    Condition,
+    DeviceNode,
+    DeviceNodeStatus,
+    ObjectMeta,
+    find_condition,
+)
+from laneway.controllers.devices.driver import NONE as NO_DRIVER
+from laneway.controllers.devices.driver import driver_condition
 from laneway.controllers.devices.family import ready
 from laneway.core import keys
+from laneway.core.driver_toolkit.standing import Standing
 from laneway.core.gpu.serving import NOTHING_SERVED, Serving
 from laneway.core.inventory import Inventory
 from laneway.core.phrases import few
@@ -20,12 +29,14 @@ def wanted(
     node: str,
     uevents_unavailable: str,
     uid: str,
+    *,
     served: Serving = NOTHING_SERVED,
+    driver: Standing | None = None,
 ) -> Mapping[str, DeviceNode]:
     """One object, named like the node; `uevents_unavailable` says why events do not arrive.
 
     `uid` is that of the cluster's node, empty where there is none. `served`: how its GPUs for
-    containers get to them.
+    containers get to them. `driver`: what the driver toolkit has done, where it has run.
     """
     if inventory.errors:
         first = inventory.errors[0]
@@ -52,26 +63,35 @@ def wanted(
             reason="Received",
             message="Laneway sees changes as the kernel reports them.",
         )
+    drivers = [driver_condition(driver)] if driver is not None else []
     node_object = DeviceNode(
         metadata=ObjectMeta(name=node, labels={keys.LABEL_NODE_UID: uid} if uid else {}),
-        status=DeviceNodeStatus(conditions=[observed, events, *_containers(served)]),
+        status=DeviceNodeStatus(conditions=[observed, events, *_containers(served), *drivers]),
     )
     return {node: node_object}
 
 
 def status(stored: DeviceNode, wanted: DeviceNode) -> DeviceNodeStatus:
-    """What is; once there are no GPUs for containers, their condition says so."""
-    said = find_condition(stored.status.conditions, CONTAINER_GPUS) is not None
+    """What is; a condition that is about nothing any more says so."""
     conditions = wanted.status.conditions
-    if not said or find_condition(conditions, CONTAINER_GPUS) is not None:
-        return wanted.status
-    none = Condition(
+    over = [
+        one
+        for one in _OVER
+        if find_condition(stored.status.conditions, one.type) is not None
+        and find_condition(conditions, one.type) is None
+    ]
+    return DeviceNodeStatus(conditions=[*conditions, *over])
+
+
+_OVER = (
+    Condition(
         type=CONTAINER_GPUS,
         status="False",
         reason="NoContainerGpus",
         message="No GPU of the node is for containers.",
-    )
-    return DeviceNodeStatus(conditions=[*conditions, none])
+    ),
+    NO_DRIVER,
+)
 
 
 def _containers(served: Serving) -> list[Condition]:

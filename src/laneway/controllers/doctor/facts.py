@@ -14,6 +14,7 @@ from laneway.api.registry import KINDS
 from laneway.controllers.cluster.caches import VGPUS
 from laneway.controllers.cluster.leftovers import FINALIZERS
 from laneway.controllers.cluster.needs import of_claim, of_vgpu
+from laneway.controllers.devices.driver import driver_failed, driver_of, not_in_service
 from laneway.controllers.devices.outcome import IN_PROGRESS
 from laneway.controllers.doctor import certificates, definitions, harvester
 from laneway.controllers.doctor.objects import (
@@ -296,11 +297,14 @@ async def _nodes(
         # makes such objects, too, and says nothing.
         looked_after = {one.metadata.name for one in answering if one.status.conditions}
     with_gpus = {one.spec.node_name for one in gpus}
+    drivers = {one.metadata.name: driver_of(one.status.conditions) for one in answering}
     return tuple(
         ClusterNode(
             name=one.metadata.name,
             gpus=one.metadata.name in with_gpus or says_gpus(one.metadata.labels),
             agent=one.metadata.name in looked_after,
+            driver=not_in_service(drivers.get(one.metadata.name)),
+            driver_failed=driver_failed(drivers.get(one.metadata.name)),
         )
         for one in nodes
     )

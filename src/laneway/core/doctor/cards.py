@@ -41,6 +41,7 @@ def judge(facts: NodeFacts) -> Iterator[Finding]:
             remedy="Run this on the node itself; in a container: mount the node's /sys.",
         )
         return
+    yield from _toolkit(facts)
     yield from _drivers(facts)
     yield from _firmware(facts)
     yield from _groups(facts.inventory)
@@ -79,6 +80,26 @@ def _named(function: PciFunction) -> str:
     return f"{function.address} ({name})" if name else str(function.address)
 
 
+def _toolkit(facts: NodeFacts) -> Iterator[Finding]:
+    """What the driver toolkit says, where it has run."""
+    found = facts.driver
+    if found is None:
+        return
+    text = f"{found.reason}: {found.message}"
+    if found.ready:
+        yield ok("DriverToolkit", found.message)
+    elif found.failed:
+        yield problem(
+            "DriverToolkit",
+            text,
+            why="Without the driver, the node's GPUs carry no vGPUs.",
+            remedy="See docs/how-to/driver-toolkit.md on this reason. The log of the driver pod: "
+            "kubectl logs -n NAMESPACE POD",
+        )
+    else:
+        yield advice("DriverToolkit", text)
+
+
 def _drivers(facts: NodeFacts) -> Iterator[Finding]:
     gpus = _gpus(facts.inventory)
     if not gpus:
@@ -99,7 +120,7 @@ def _drivers(facts: NodeFacts) -> Iterator[Finding]:
     shareable = [one for one in gpus if one.sriov_gpu or sriov_off(one)]
     on = [_named(one) for one in gpus if one.driver == NVIDIA_DRIVER]
     if not (version or on):
-        if shareable:
+        if shareable and (facts.driver is None or facts.driver.ready is None):
             yield advice(
                 "NvidiaDriver",
                 f"NVIDIA's driver is not loaded; {', '.join(map(_named, shareable))} could be "

@@ -24,6 +24,7 @@ def judge(facts: ClusterFacts) -> list[Finding]:
         *parts.judge(facts),
         *_kubevirt(facts),
         *_nodes(facts),
+        *_driver_toolkit(facts),
         *map(_stuck, facts.stuck),
         *(
             advice("Rights", words, why="The findings about it are missing here.")
@@ -204,6 +205,19 @@ def _nodes(facts: ClusterFacts) -> Iterator[Finding]:
     elif facts.nodes:
         count = sum(node.agent for node in facts.nodes)
         yield ok("Nodes", f"{count} of {len(facts.nodes)} nodes have an agent")
+
+
+def _driver_toolkit(facts: ClusterFacts) -> Iterator[Finding]:
+    for node in facts.nodes:
+        if node.driver and node.driver_failed:
+            yield problem(
+                "DriverToolkit",
+                f"node {node.name}: {node.driver}",
+                why="Without the driver, the node's GPUs carry no vGPUs.",
+                remedy=f"kubectl describe nodes.devices.harvesterhci.io {node.name}",
+            )
+        elif node.driver:
+            yield advice("DriverToolkit", f"node {node.name}: {node.driver}")
 
 
 def _stuck(one: Stuck) -> Finding:

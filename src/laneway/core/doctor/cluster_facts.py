@@ -100,6 +100,10 @@ class ClusterNode(msgspec.Struct, frozen=True, kw_only=True):
     gpus: bool = False
     agent: bool = False
     """Whether an agent of Laneway's manages it."""
+    driver: str = ""
+    """Why the driver that the toolkit installs is not in service, as its agent says."""
+    driver_failed: bool = False
+    """Whether a person has to do something about it."""
 
 
 class Stuck(msgspec.Struct, frozen=True, kw_only=True):

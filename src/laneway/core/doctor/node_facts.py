@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from laneway.core.driver_toolkit.standing import Standing
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
 
@@ -39,6 +40,8 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     vgpu_modules: tuple[str, ...] = ()
     """Those of NVIDIA's vGPU driver for hosts that are loaded."""
     sriov_manage: bool = False
+    driver: Standing | None = None
+    """By the driver toolkit's record; None where none has run."""
     unassigned: Mapping[PciAddress, tuple[int, ...]] = {}
     """Memory ranges (lines of sysfs `resource`) that the machine has no place for."""
     no_ari: frozenset[PciAddress] = frozenset()

@@ -7,7 +7,7 @@ changed here on purpose, and `tests/unit/core/reasons` finds all that the progra
 
 from __future__ import annotations
 
-from laneway.core.reasons import claims, devices, events, gpus, preparation, vms, vsphere
+from laneway.core.reasons import claims, devices, drivers, events, gpus, preparation, vms, vsphere
 from laneway.core.reasons.text import ReasonText
 
 REASONS: tuple[ReasonText, ...] = (
@@ -17,6 +17,7 @@ REASONS: tuple[ReasonText, ...] = (
     *vms.REASONS,
     *vsphere.REASONS,
     *preparation.REASONS,
+    *drivers.REASONS,
     *events.REASONS,
 )
 

@@ -155,6 +155,18 @@ CASES: list[tuple[dict[str, Any], str, Level, str]] = [
         "no agent: node1",
     ),
     (
+        {"nodes": (ClusterNode(name="node1", agent=True, driver="A: b", driver_failed=True),)},
+        "DriverToolkit",
+        Level.PROBLEM,
+        "node node1: A: b",
+    ),
+    (
+        {"nodes": (ClusterNode(name="node1", agent=True, driver="DriverInstalling: 17 MiB"),)},
+        "DriverToolkit",
+        Level.ADVICE,
+        "node node1: DriverInstalling",
+    ),
+    (
         {
             "stuck": (
                 Stuck(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from laneway.core.doctor.finding import Finding, Level, healthy
 from laneway.core.doctor.node import judge
 from laneway.core.doctor.node_facts import NodeFacts
+from laneway.core.driver_toolkit.standing import Standing
 from laneway.core.inventory import DeviceError, Inventory
 from laneway.core.pci import Bar, PciAddress, PciFunction
 
@@ -153,6 +154,18 @@ def test_a_plain_driver_on_a_card_that_could_be_shared_is_reported() -> None:
     none = node(a2(driver=""), inventory={"nvidia_driver": ""})
     assert only(none, "NvidiaDriver").level is Level.ADVICE
     assert of(node(nic(), inventory={"nvidia_driver": ""}), "NvidiaDriver") == []
+
+
+def test_the_driver_toolkits_words_take_the_place_of_advice_to_install() -> None:
+    bare = {"inventory": {"nvidia_driver": ""}}
+    failed = node(a2(driver=""), driver=Standing("HashMismatch", "Other bytes."), **bare)
+    assert only(failed, "DriverToolkit").level is Level.PROBLEM
+    assert only(failed, "DriverToolkit").what == "HashMismatch: Other bytes."
+    assert of(failed, "NvidiaDriver") == []
+
+    coming = node(a2(driver=""), driver=Standing("DriverInstalling", "17 MiB."), **bare)
+    assert only(coming, "DriverToolkit").level is Level.ADVICE
+    assert of(node(a2(), driver=Standing("DriverReady", "", ready=True)), "DriverToolkit") == []
 
 
 def test_sriov_that_is_off_in_firmware_is_reported() -> None:

@@ -30,7 +30,9 @@ from laneway.web.place import link
 from laneway.web.visit import Visit
 
 PATCH_GPU = question("patch", served(SRIOVGPUDevice))
-KINDS_READ = frozenset({"gpus", "vgpus", "pci", "migs", "claims", "layouts", "nodes", LEDGER.kind})
+KINDS_READ = frozenset(
+    {"gpus", "vgpus", "pci", "migs", "claims", "layouts", "nodes", "device_nodes", LEDGER.kind}
+)
 
 
 class Vgpu(NamedTuple):
@@ -140,7 +142,7 @@ def concerns(visit: Visit, gpu: Gpu) -> Callable[[Change], bool]:
         found, name = change.after or change.before, change.key.name
         if change.kind in ("gpus", "pci"):
             return name == gpu.name
-        if change.kind == "nodes":
+        if change.kind in ("nodes", "device_nodes"):
             return name == gpu.node
         if change.kind == "vgpus":
             parent = found.spec.node_name, found.spec.parent_gpu_device_address

@@ -48,6 +48,7 @@ def gpus_of(caches: Caches, devices: Sequence[SRIOVGPUDevice]) -> tuple[Gpu, ...
         migs=[mig for node in nodes for mig in caches.migs.store.by(NODE, node)],
         layouts=[one for one in caches.layouts.store if _entries(one, names)],
         nodes=known,
+        agents=[one for node in nodes if (one := caches.device_nodes.store.get(node)) is not None],
     )
 
 

@@ -100,6 +100,7 @@ def _gpus(visit: Visit, row: Row) -> list[GpuLine]:
     caches, name = visit.caches, row.name
     devices = caches.gpus.store.by(NODE, name)
     cards = (caches.pci.store.get(one.metadata.name) for one in devices)
+    agent = caches.device_nodes.store.get(name)
     found = assemble(
         devices,
         caches.vgpus.store.by(NODE, name),
@@ -108,6 +109,7 @@ def _gpus(visit: Visit, row: Row) -> list[GpuLine]:
         migs=caches.migs.store.by(NODE, name),
         layouts=caches.layouts.store,
         nodes={name: row.node} if row.node else {},
+        agents=[agent] if agent is not None and "device_nodes" in visible(visit) else [],
     )
     return [
         GpuLine(
