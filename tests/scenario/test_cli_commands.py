@@ -115,7 +115,7 @@ def test_usb_port_is_explained() -> None:
 def test_crds_are_yaml_for_kubectl() -> None:
     done = laneway("crds")
     assert done.stdout.startswith("---\napiVersion: apiextensions.k8s.io/v1\n")
-    assert done.stdout.count("\nkind: CustomResourceDefinition\n") == 13
+    assert done.stdout.count("\nkind: CustomResourceDefinition\n") == 15
 
 
 def test_version() -> None:

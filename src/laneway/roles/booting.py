@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 from laneway.controllers.metrics import MetricFamilies
 from laneway.controllers.timing import Timing
@@ -65,13 +66,27 @@ async def in_each_boot(
                 if not waiting.done():
                     return await task
             finally:
-                for one in (task, waiting):
-                    one.cancel()
-                await asyncio.gather(task, waiting, return_exceptions=True)
+                await _end({task, waiting})
         if went_down is not None:
             await went_down()
         await asyncio.sleep(down_seconds)
         hardware = hardware._replace(state=open_state(hardware.state.path, hardware.host))
+
+
+async def _end(tasks: set[asyncio.Future[Any]]) -> None:
+    """Cancel tasks and wait for their ends, which a second cancellation does not cut short."""
+    for task in tasks:
+        task.cancel()
+    ends = asyncio.ensure_future(asyncio.wait(tasks))
+    try:
+        await asyncio.shield(ends)
+    except asyncio.CancelledError:
+        await ends
+        raise
+    finally:
+        for task in tasks:
+            if not task.cancelled():
+                task.exception()  # it is the work's own, and was not waited for
 
 
 class HostAgent:

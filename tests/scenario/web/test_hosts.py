@@ -80,7 +80,10 @@ async def test_a_reboot_is_allowed_once_it_is_known_what_it_does(
     assert "These VMs are migrated to other nodes: VM team/light" in text
     assert "The node waits until they are stopped: VM team/pinned: holds devices" in text
     # n3, which is of the same policy, is cordoned.
-    assert "Even so, the node goes on waiting: HostPolicy gpu-nodes lets no further node" in text
+    assert (
+        "Even so, the node goes on waiting: HostPolicy gpu-nodes allows no further unavailable node"
+        in text
+    )
 
     assert await admin.sends(path) == (303, "/nodes/n1")
     stored = prepared.api.call(f"{API}/hostpreparations/n1")
