@@ -59,6 +59,8 @@ RECHECK_SECONDS = 600.0
 RETRY_SECONDS = 60.0
 REBOOTING_SECONDS = 5.0
 """How soon to look whether a reboot that was refused is possible now."""
+STILL_SECONDS = 300.0
+"""After a reboot that was accepted; services of a node may take their time to end."""
 _CLOSED = (
     "The agent cannot see the files of its node. Install the chart with hosts.prepare=true, "
     "or run 'laneway host prepare --apply' on the node."
@@ -93,6 +95,8 @@ class Preparing:
         self._recorder = recorder
         self._queue: WorkQueue[str] = WorkQueue()
         self._written = Written()
+        self._told = 0.0
+        """When the node was told to reboot, by the loop's clock."""
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -115,6 +119,7 @@ class Preparing:
                 return None
             if self._is_to_reboot(stored, self._files):
                 return await self._reboot(stored, self._files)
+            self._told = 0.0
             return await self._prepare(stored, self._files)
         except NotFoundError:
             return None
@@ -154,9 +159,15 @@ class Preparing:
             status = msgspec.structs.replace(stored.status, reboot_refused=why)
             await self._say(stored, status)
             return Retry(REBOOTING_SECONDS)
+        now = asyncio.get_running_loop().time()
+        if self._told and now - self._told > STILL_SECONDS:
+            why = "The node accepted the reboot, and still runs. Look at it: systemctl list-jobs"
+            await self._say(stored, msgspec.structs.replace(stored.status, reboot_refused=why))
+            return Retry(RECHECK_SECONDS)
         log.warning("node %s reboots, as its HostPreparation says", self._node)
         try:
             await reboot(files)
+            self._told = self._told or now
         except OSError as error:
             why = f"The reboot did not begin: {error.strerror}"
             await self._say(stored, msgspec.structs.replace(stored.status, reboot_refused=why))

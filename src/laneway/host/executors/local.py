@@ -13,13 +13,15 @@ import re
 import stat
 from collections.abc import Collection, Mapping, Sequence
 
-from laneway.core.programs import MENU_PROGRAMS, PROGRAMS
+from laneway.core.programs import MENU_PROGRAMS, PROGRAMS, SYSTEMCTL
 from laneway.host.executors.allowed import check_argv, check_program
 from laneway.host.executors.bounded import FOLDERS, GRACE, PLAIN, run_bounded
 from laneway.host.port import CommandMissingError, Completed
 from laneway.host.real import RealHost
 
 _LOCALES = ("/etc/default/locale", "/etc/locale.conf")
+_ON_THE_NODE = {"SYSTEMD_IGNORE_CHROOT": "1"}
+"""systemctl ignores requests in what looks like a chroot; this one is of the node that runs."""
 _LANG = re.compile(r'^LANG="?([A-Za-z0-9_.@-]+)"?\s*$', re.MULTILINE)
 
 
@@ -50,6 +52,8 @@ class LocalExecutor:
         if self._root:
             command = ["/usr/sbin/chroot", self._root, *command]
         locale = self._locale() if argv[0] in MENU_PROGRAMS else PLAIN
+        if argv[0] == SYSTEMCTL:
+            locale = {**locale, **_ON_THE_NODE}
         ended = await run_bounded(command, argv[0], seconds, grace=self._grace, locale=locale)
         return Completed(ended.status, ended.output)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from laneway.core.programs import GRUB_MKCONFIG, MODPROBE, NVIDIA_SMI, SRIOV_MANAGE
+from laneway.core.programs import GRUB_MKCONFIG, MODPROBE, NVIDIA_SMI, SRIOV_MANAGE, SYSTEMCTL
 from laneway.host.executors.local import LocalExecutor
 from laneway.host.port import CommandMissingError
 
@@ -360,6 +360,19 @@ async def test_below_another_root_a_program_sees_that_root(tree: tuple[Path, str
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another root needs the right to change it")
+async def test_a_reboot_is_of_the_node_and_not_of_a_folder(tree: tuple[Path, str]) -> None:
+    """Systemctl succeeds without doing anything in what it takes for a chroot."""
+    root, shell = tree
+    (root / "usr/bin").mkdir(parents=True, exist_ok=True)
+    script = root / "usr/bin" / SYSTEMCTL
+    script.write_text(f'#!{shell}\necho "$1 $SYSTEMD_IGNORE_CHROOT"\n')
+    script.chmod(0o755)
+
+    done = await LocalExecutor(str(root)).run([SYSTEMCTL, "reboot"], 10)
+
+    assert done.output == "reboot 1\n"
+
+
 @pytest.mark.parametrize(
     ("locale", "seen"), [('LANG="de_DE.UTF-8"\n', "de_DE.UTF-8,"), ("LANG=$(id)\n", ",C")]
 )
