@@ -100,6 +100,8 @@ def _type(schema: Schema) -> str:
         return f"list of {_plural(schema['items'])}"
     if isinstance(schema.get("additionalProperties"), dict):
         return f"map to {_plural(schema['additionalProperties'])}"
+    if schema.get("x-kubernetes-int-or-string"):
+        return "integer or string"
     return str(schema.get("format") if schema.get("format") == "date-time" else schema["type"])
 
 

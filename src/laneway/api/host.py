@@ -118,13 +118,16 @@ class HostRollout(
         bool, Meta(description="Report what would be written, and write and reboot nothing.")
     ] = field(default_factory=bool)
     max_unavailable: Annotated[
-        str,
+        int | str,
         Meta(
             description=(
                 "Nodes of the policy that may be away at once, a number or a share such as 10%. "
                 "Nodes that are away for another reason count. Empty: 1."
             ),
-            extra_json_schema={"pattern": "^$|" + _NUMBER_OR_SHARE},
+            extra_json_schema={
+                "x-kubernetes-int-or-string": True,
+                "pattern": "^$|" + _NUMBER_OR_SHARE,
+            },
         ),
     ] = ""
     skip_drain: Annotated[

@@ -14,6 +14,8 @@ import msgspec
 
 Schema = dict[str, Any]
 
+INT_OR_STRING = "x-kubernetes-int-or-string"
+"""Marks a field that takes a number or a text; it has no type besides."""
 _DROPPED = ("title", "default", "required", "properties", "items", "additionalProperties", "anyOf")
 
 
@@ -27,6 +29,8 @@ def _inline(schema: Schema, parts: dict[str, Schema]) -> Schema:
     if "$ref" in schema:
         around = {key: value for key, value in schema.items() if key != "$ref"}
         return _inline(parts[schema["$ref"]] | around, parts)
+    if schema.get(INT_OR_STRING):
+        return {key: value for key, value in schema.items() if key not in _DROPPED}
     if "anyOf" in schema:
         # Only `X | None` occurs in the Structs: absent is what None stands for.
         (only,) = (one for one in schema["anyOf"] if one != {"type": "null"})
@@ -54,6 +58,6 @@ def _inline(schema: Schema, parts: dict[str, Schema]) -> Schema:
 def _nullable(schema: Schema, parts: dict[str, Schema]) -> Schema:
     out = _inline(schema, parts)
     keyed = out.get("x-kubernetes-list-type") == "map"
-    if (out["type"] in ("string", "array") and not keyed) or "additionalProperties" in out:
+    if (out.get("type") in ("string", "array") and not keyed) or "additionalProperties" in out:
         out["nullable"] = True
     return out

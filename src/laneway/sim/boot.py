@@ -41,6 +41,7 @@ def installed(*, iommu: bool) -> dict[str, bytes]:
         f"/boot/initrd.img-{RELEASE}": "initial RAM disk",
         COMMAND_LINE: f"{_ROOT} {words}\n",
         "/proc/cpuinfo": "processor\t: 0\nvendor_id\t: GenuineIntel\n",
+        "/proc/meminfo": "MemTotal:       268435456 kB\n",
         "/sys/firmware/acpi/tables/DMAR": "",
     }
     tree = Tree()

@@ -81,7 +81,7 @@ async def test_a_reboot_is_allowed_once_it_is_known_what_it_does(
     assert "The node waits until they are stopped: VM team/pinned: holds devices" in text
     # n3, which is of the same policy, is cordoned.
     assert (
-        "Even so, the node goes on waiting: HostPolicy gpu-nodes allows no further unavailable node"
+        "Even so, the node goes on waiting: HostPolicy gpu-nodes allows 1 unavailable at a time"
         in text
     )
 

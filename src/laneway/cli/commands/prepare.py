@@ -24,10 +24,12 @@ Examples:
     laneway host prepare --apply --simulate a2,iommu=off
 """,
 )
-@click.option("--plan", "action", flag_value="plan", default="plan", help="Print the steps only.")
-@click.option("--apply", "action", flag_value="apply", help="Carry the steps out.")
+@click.option("--plan", is_flag=True, help="Print the steps only. The default.")
+@click.option("--apply", "apply_", is_flag=True, help="Carry the steps out.")
 @click.option(
-    "--undo", "action", flag_value="undo", help="Take back all that this command has written."
+    "--undo",
+    is_flag=True,
+    help="Take back all that Laneway has written; with --plan print the steps of that.",
 )
 @click.option(
     "--reboot",
@@ -88,7 +90,9 @@ Examples:
 )
 def prepare(
     *,
-    action: str,
+    plan: bool,
+    apply_: bool,
+    undo: bool,
     reboot: bool,
     iommu: bool,
     iommu_passthrough: bool,
@@ -107,7 +111,11 @@ def prepare(
     """
     from laneway.cli.host import preparing
 
-    if action == "plan" and reboot:
+    if apply_ and (plan or undo):
+        other = "--plan" if plan else "--undo"
+        raise click.UsageError(f"--apply and {other} exclude each other")
+    plan_only = plan or not (apply_ or undo)
+    if plan_only and reboot:
         raise click.UsageError("--reboot needs --apply or --undo")
     request = preparing.Request(
         iommu=iommu,
@@ -117,4 +125,6 @@ def prepare(
         huge_pages=huge_pages,
         arguments=arguments,
     )
-    preparing.prepare_host(action, request, simulate, state_dir, reboot=reboot)
+    preparing.prepare_host(
+        None if undo else request, simulate, state_dir, plan_only=plan_only, reboot=reboot
+    )

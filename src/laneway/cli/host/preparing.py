@@ -51,12 +51,17 @@ def huge_pages(texts: tuple[str, ...]) -> tuple[HugePages, ...]:
 
 
 def prepare_host(
-    action: str, request: Request, simulate: str | None, state_dir: str | None, *, reboot: bool
+    request: Request | None,
+    simulate: str | None,
+    state_dir: str | None,
+    *,
+    plan_only: bool,
+    reboot: bool,
 ) -> None:
-    """Plan, apply or undo, and reboot where that is requested. Raises Failure."""
+    """Plan or apply a request, or undo all (None), and reboot where requested. Raises Failure."""
     with opened(simulate, state_dir) as hardware:
-        wanted = NOTHING if action == "undo" else _wanted(request, hardware)
-        work = _show(hardware, wanted) if action == "plan" else _carry_out(hardware, wanted, reboot)
+        wanted = NOTHING if request is None else _wanted(request, hardware)
+        work = _show(hardware, wanted) if plan_only else _carry_out(hardware, wanted, reboot)
         asyncio.run(until_interrupted(work, hardware))
 
 
@@ -88,7 +93,7 @@ async def _show(hardware: Hardware, wanted: Wanted) -> None:
     if preparation.plan.steps:
         click.echo("Would do, in this order:")
         list_steps(preparation.plan)
-    _next(preparation)
+    _next(preparation, wanted)
 
 
 async def _carry_out(hardware: Hardware, wanted: Wanted, then_reboot: bool) -> None:
@@ -101,10 +106,11 @@ async def _carry_out(hardware: Hardware, wanted: Wanted, then_reboot: bool) -> N
     _requirements(after)
     _refuse(after, "nothing was changed")
     done = len(before.plan.steps)
-    click.echo(f"Done: {step_count(done)}." if done else "Nothing is left to write.")
+    nothing = "Nothing is left to undo." if wanted == NOTHING else "Nothing is left to write."
+    click.echo(f"Done: {step_count(done)}." if done else nothing)
     changed = any(isinstance(step, BootStep) for step in before.plan.steps)
     if not then_reboot:
-        _next(after, changed=changed)
+        _next(after, wanted)
     elif after.reboot_needed or changed:
         await _reboot(hardware, wanted)
 
@@ -132,14 +138,16 @@ def _refuse(preparation: Preparation, effect: str) -> None:
         raise Failure(f"refused; {effect}")
 
 
-def _next(preparation: Preparation, *, changed: bool = False) -> None:
+def _next(preparation: Preparation, wanted: Wanted) -> None:
     """The command that comes next, if any."""
+    option = "--undo" if wanted == NOTHING else "--apply"
     match stage_of(preparation):
         case "Planned":
-            click.echo("To carry this out: laneway host prepare --apply")
+            click.echo(f"To carry this out: laneway host prepare {option}")
         case "Staged":
-            click.echo("This takes effect at the next boot: laneway host prepare --apply --reboot")
-        case "Ready" if changed and not preparation.requirements:
-            click.echo("The kernel that runs keeps its parameters until the next boot.")
+            command = f"laneway host prepare {option} --reboot"
+            click.echo(f"This takes effect at the next boot: {command}")
+        case "Ready" if wanted != NOTHING:
+            click.echo("The host is prepared.")
         case _:
             pass

@@ -49,7 +49,8 @@ def merged(policies: Sequence[HostPolicy]) -> Merged:
             return Merged(problem=f"HostPolicy {one.metadata.name} is invalid: {found[0]}.")
     both = merge([Asked(one.metadata.name, wanted_of(one.spec)) for one in policies])
     if isinstance(both, Contradiction):
-        return Merged(problem=f"HostPolicies contradict each other: {both.why}.")
+        names = " and ".join(both.policies)
+        return Merged(problem=f"HostPolicies {names} contradict each other: {both.why}.")
     return Merged(both)
 
 
@@ -60,7 +61,7 @@ def problems(policy: HostPolicy) -> tuple[str, ...]:
     try:
         budget(rollout.max_unavailable, 1)
     except ValueError:
-        shown = rollout.max_unavailable[:20]
+        shown = str(rollout.max_unavailable)[:20]
         found.append(f"maxUnavailable {shown!r} is neither a number from 1 nor a share such as 10%")
     if rollout.reboot.when == "InWindow" and not rollout.reboot.windows:
         found.append("reboot.when is InWindow, and there are no windows")

@@ -18,7 +18,7 @@ from laneway.api import (
 from laneway.controllers.preparation.settings import digest
 from laneway.controllers.rollout.asked import selected, zone_of
 from laneway.core import keys
-from laneway.core.rollout.node import Node, Rollout, Stage, Vm, is_away
+from laneway.core.rollout.node import AWAY, Node, Rollout, Stage, Vm, is_away
 from laneway.core.rollout.terms import Terms, budget
 from laneway.core.rollout.windows import Window, words
 from laneway.kube.kubevirt import VirtualMachineInstance
@@ -42,6 +42,7 @@ def node_of(
         cordoned=node.spec.unschedulable,
         agent=_stage(status.stage) if current else Stage.IDLE,
         agent_message=status.message if current else "",
+        missing=tuple(one.name for one in status.requirements if one.state != "Met"),
         boot=status.boot_id,
         refused=status.reboot_refused,
         approved=bool(allowed) and allowed == status.boot_id,
@@ -102,6 +103,8 @@ class Standing(NamedTuple):
     """How many there are."""
     away: frozenset[str]
     """Those that count against the number of nodes that may be away."""
+    outside: frozenset[str]
+    """Those of them that no roll-out took away."""
     failed: frozenset[str]
 
 
@@ -110,16 +113,18 @@ def standing_of(
 ) -> Standing:
     """How the nodes of a policy are."""
     mine = selected(policy, nodes)
-    away, failed = set(), set()
+    away, outside, failed = set(), set(), set()
     for node in mine:
         name = node.metadata.name
         preparation = preparations.get(name, HostPreparation())
         stage = _stage(preparation.spec.rollout.stage)
         if is_away(node_of(node, preparation, ()), stage):
             away.add(name)
+            if stage not in AWAY:
+                outside.add(name)
         if stage is Stage.FAILED:
             failed.add(name)
-    return Standing(len(mine), frozenset(away), frozenset(failed))
+    return Standing(len(mine), frozenset(away), frozenset(outside), frozenset(failed))
 
 
 def terms_of(policy: HostPolicy, node: str, standing: Standing, now: float) -> Terms:
@@ -140,6 +145,7 @@ def terms_of(policy: HostPolicy, node: str, standing: Standing, now: float) -> T
         windows=words(_window(window) for window in windows),
         budget=allowed,
         away=len(standing.away - {node}),
+        outside=tuple(sorted(standing.outside - {node})),
         failed=min(standing.failed - {node}, default=""),
     )
 

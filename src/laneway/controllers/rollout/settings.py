@@ -44,9 +44,14 @@ class Switches(Leading[str]):
         self._metrics = metrics
         self.needs = (caches.policies,)  # a cluster need not have settings
         caches.settings.follow(lambda setting: self.ask([setting.metadata.name]))
+        caches.policies.subscribe(self._policy_changed)
 
     def everything(self) -> Iterable[str]:
         return SWITCHES
+
+    def _policy_changed(self, before: HostPolicy | None, after: HostPolicy | None) -> None:
+        if before is not None and after is None and before.metadata.name in SWITCHES:
+            self.ask([before.metadata.name])
 
     async def reconcile(self, key: str) -> Retry | None:
         """Have the policy be as the setting says."""

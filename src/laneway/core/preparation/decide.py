@@ -64,7 +64,7 @@ def decide(wanted: Wanted, facts: BootFacts) -> Preparation:
     boot = configured(facts)
     judged = tuple(judge(wanted, facts, boot))
     modules = judge_modules(wanted, facts)
-    requirements = _in_order(judged, modules.requirement)
+    requirements = (*_in_order(judged, modules.requirement), *_removed(facts, boot))
     refusals = tuple(_against(judged, modules.requirement, facts, boot))
     if refusals:
         return Preparation(requirements=requirements, refusals=refusals)
@@ -102,6 +102,15 @@ def unfit(wanted: Wanted, facts: BootFacts) -> tuple[str, ...]:
         if one.state in ("Missing", "Impossible")
     ]
     return tuple(problems)
+
+
+def _removed(facts: BootFacts, boot: Configured) -> Iterator[Requirement]:
+    """What Laneway removed, and the kernel runs with until the next boot."""
+    to_come = {word for entry in boot.entries for word in entry.words}
+    for word in facts.removed:
+        if word in boot.running and word not in to_come:
+            later = f"{word} is removed, which takes effect at the next boot"
+            yield Requirement(f"Removed/{word}", "RebootNeeded", later)
 
 
 def _in_order(judged: tuple[Judged, ...], modules: Requirement | None) -> tuple[Requirement, ...]:

@@ -41,6 +41,8 @@ class BootFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Its vendor, as in `/proc/cpuinfo`: GenuineIntel, AuthenticAMD; empty elsewhere."""
     command_line: str = ""
     """Of the running kernel."""
+    removed: tuple[str, ...] = ()
+    """Words that Laneway removed from the files since this boot."""
     iommu_groups: int = 0
     iommu_tables: tuple[str, ...] = ()
     """Those of DMAR, IVRS, IORT and VIOT that the firmware gives."""

@@ -65,9 +65,16 @@ _BOOTING = frozenset(
         "ip",
         "nfsroot",
         "lockdown",
+        "module_blacklist",
+        "initcall_blacklist",
+        "nomodule",
+        "nomodules",
+        "noefi",
+        "efi",
     ]
 )
 """Parameters that decide what boots, or how it is protected. They are the administrator's."""
+_TRANSLATED = ("iommu=nopt", "iommu.passthrough=0")
 _PREFIXES = ("rd.", "systemd.", "cos_", "elemental.", "ostree", "module.sig_")
 
 
@@ -145,6 +152,10 @@ def _argument(word: str, wanted: Wanted) -> str:
     name = word.partition("=")[0].replace("-", "_").lower()
     if name in _BOOTING or name.startswith(_PREFIXES):
         return "decides how the host boots, which Laneway leaves to its administrator"
+    if name == "modprobe.blacklist":
+        return "keeps drivers off devices; use the blocked drivers of the policy instead"
+    if wanted.iommu_passthrough and word in _TRANSLATED:
+        return "has the host's own devices translated, which is not to be"
     if name in ("hugepages", "hugepagesz"):
         return "depends on its neighbours; use the huge pages of the policy instead"
     if wanted.iommu and word in ("iommu=off", "intel_iommu=off", "amd_iommu=off"):

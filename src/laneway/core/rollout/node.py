@@ -75,6 +75,8 @@ class Node(NamedTuple):
     agent: Stage = Stage.IDLE
     """The agent's word on what is desired now; IDLE while it has not said anything."""
     agent_message: str = ""
+    missing: tuple[str, ...] = ()
+    """The names of what it does not have yet."""
     boot: str = ""
     """The boot that the agent is in; empty while it is not known."""
     refused: str = ""
@@ -138,7 +140,8 @@ def _draining(node: Node, rollout: Rollout, terms: Sequence[Terms], now: float) 
     if held and not stop:
         why = f"VMs that cannot be migrated still run: {few(held)}. Stop them, or set stopVMs."
         return Next(rollout._replace(message=why), cordon=True, drain=True)
-    if left := [*(vm.name for vm in node.vms), *node.pods]:
+    vms = (vm.name if vm.stays else f"{vm.name} (migrates)" for vm in node.vms)
+    if left := [*vms, *node.pods]:
         return Next(rollout._replace(message=f"Still there: {few(left)}."), cordon=True, drain=True)
     if not node.cordoned:  # or a pod could come at any moment
         return Next(rollout, cordon=True, drain=True)
@@ -166,8 +169,7 @@ def _verifying(node: Node, rollout: Rollout, now: float) -> Next:
     if node.agent is Stage.READY and node.ready:
         return _idle(rollout)
     if node.agent in (Stage.FAILED, Stage.STAGED):
-        why = node.agent_message or "The node came back without what its policies request."
-        return _enter(rollout, Stage.FAILED, why, now)
+        return _enter(rollout, Stage.FAILED, _wrong(node), now)
     if now - rollout.since > VERIFY_SECONDS:
         why = (
             f"The node booted, but was not ready within {VERIFY_SECONDS / 60:.0f} minutes. Look at "
@@ -175,6 +177,14 @@ def _verifying(node: Node, rollout: Rollout, now: float) -> Next:
         )
         return _enter(rollout, Stage.FAILED, why, now)
     return Next(rollout)
+
+
+def _wrong(node: Node) -> str:
+    """What is wrong with a node that has booted."""
+    if node.agent is Stage.FAILED:
+        return node.agent_message
+    missing = f": {few(node.missing)}" if node.missing else ""
+    return f"The node booted, and still does not have what its policies request{missing}."
 
 
 def _failed(node: Node, rollout: Rollout, terms: Sequence[Terms], now: float) -> Next:

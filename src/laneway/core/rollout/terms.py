@@ -35,18 +35,20 @@ class Terms(NamedTuple):
     """So many of its nodes may be away at once."""
     away: int = 0
     """So many of its other nodes are."""
+    outside: tuple[str, ...] = ()
+    """Those of them that are away without Laneway: cordoned by hand, or not Ready."""
     invalid: str = ""
     """Why nothing can be said of what the node is to have."""
     failed: str = ""
     """Another node of it whose reboot failed, which stops the roll-out."""
 
 
-def budget(max_unavailable: str, nodes: int) -> int:
+def budget(max_unavailable: int | str, nodes: int) -> int:
     """How many nodes of so many may be away at once; a share is rounded down, to at least one.
 
     Raises ValueError.
     """
-    text = max_unavailable or DEFAULT_BUDGET
+    text = DEFAULT_BUDGET if max_unavailable == "" else str(max_unavailable)
     number = int(text.removesuffix("%"))
     if number < 1 or (text.endswith("%") and number > 100):
         raise ValueError(text)
@@ -76,8 +78,12 @@ def withheld(terms: Sequence[Terms], node: str, *, approved: bool, staying: Sequ
                 f"The roll-out of HostPolicy {one.policy} has stopped, as node {one.failed} failed."
             )
         if one.away >= one.budget:
-            # Whichever these are: all nodes that wait would be written whenever that changes.
-            return f"HostPolicy {one.policy} allows no further unavailable node now."
+            # Not those of the roll-out: all that wait would be written whenever they change.
+            others = f"; {few(one.outside)}: cordoned or not Ready" if one.outside else ""
+            return (
+                f"HostPolicy {one.policy} allows {one.budget} unavailable at a time, which is "
+                f"reached{others}."
+            )
     return ""
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+
 from laneway.core.doctor.node_facts import ModuleState
 from laneway.core.passthrough.usability import VFIO_DRIVER
 from laneway.core.preparation.facts import BootFacts
@@ -11,6 +13,7 @@ from laneway.core.preparation.judge import ACPI_TABLES
 from laneway.core.preparation.modules import OWN_FILES
 from laneway.core.preparation.wanted import MODULE_NAME, NOTHING, Wanted
 from laneway.host import modules
+from laneway.host.boot import removed
 from laneway.host.boot.loader import Reader, read_loader
 from laneway.host.boot.needed import needed
 from laneway.host.hardware import Hardware
@@ -25,7 +28,8 @@ _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 async def read_facts(hardware: Hardware, wanted: Wanted = NOTHING) -> BootFacts:
     """One look at a host. `wanted`: whose drivers to look for. What cannot be read is named."""
-    return await asyncio.to_thread(_read, hardware.host, wanted)
+    facts = await asyncio.to_thread(_read, hardware.host, wanted)
+    return msgspec.structs.replace(facts, removed=removed.read(hardware.state, facts.boot_id))
 
 
 def _read(host: Host, wanted: Wanted) -> BootFacts:

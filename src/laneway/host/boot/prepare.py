@@ -6,6 +6,7 @@ from laneway.core.preparation.decide import Preparation, decide
 from laneway.core.preparation.wanted import Wanted
 from laneway.core.refusals import WriteFailed
 from laneway.core.requested import UNKNOWN, Origin
+from laneway.host.boot import removed
 from laneway.host.boot.facts import read_facts
 from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import Limits, StepError, execute
@@ -33,9 +34,11 @@ async def prepare(
     try:
         with hardware.state.lock(actor):
             await recover(hardware, actor=actor, progress=progress, limits=limits)
-            preparation = decide(wanted, await read_facts(hardware, wanted))
+            facts = await read_facts(hardware, wanted)
+            preparation = decide(wanted, facts)
             if not preparation.plan.steps:
                 return preparation
+            removed.note(hardware.state, facts.boot_id, preparation.plan)
             await execute(
                 hardware,
                 preparation.plan,

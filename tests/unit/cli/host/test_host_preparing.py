@@ -24,7 +24,13 @@ class Node:
         self._capsys = capsys
 
     def run(self, action: str, request: Request = USUAL, *, reboot: bool = False) -> str:
-        prepare_host(action, request, HOST, self._folder, reboot=reboot)
+        prepare_host(
+            None if action.endswith("undo") else request,
+            HOST,
+            self._folder,
+            plan_only=action.startswith("plan"),
+            reboot=reboot,
+        )
         return self._capsys.readouterr().out
 
     @property
@@ -60,7 +66,12 @@ def test_planned_applied_rebooted_and_undone(node: Node) -> None:
     assert "Would do" not in ready
     assert "reboots" not in node.run("apply", reboot=True)
 
-    assert "Done: 2 steps." in node.run("undo", reboot=True)
+    assert "remove from the kernel command line: intel_iommu=on" in node.run("plan undo")
+    undone = node.run("undo")
+    assert "Done: 2 steps." in undone
+    assert states(undone)["Removed/intel_iommu=on"] == "RebootNeeded"
+    assert node.run("undo", reboot=True).endswith("The host reboots.\n")
+    assert "Nothing is left to undo." in node.run("undo")
     assert states(node.run("plan"))["Iommu"] == "Missing"
 
 

@@ -60,3 +60,16 @@ def test_whatever_is_valid_is_one_plain_word(text: str) -> None:
 )
 def test_the_rest_is_checked_too(wanted: Wanted) -> None:
     assert len(invalid(wanted)) == 1
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["module_blacklist=nvme", "modprobe.blacklist=vfio-pci", "initcall_blacklist=x", "noefi"],
+)
+def test_words_that_could_keep_the_host_from_its_disk_are_refused(word: str) -> None:
+    assert invalid(Wanted(kernel_arguments=(word,)))
+
+
+def test_the_hosts_own_devices_are_translated_or_not() -> None:
+    assert invalid(Wanted(iommu_passthrough=True, kernel_arguments=("iommu=nopt",)))
+    assert not invalid(Wanted(kernel_arguments=("iommu=nopt",)))

@@ -33,15 +33,15 @@ def test_a_window_without_days_opens_every_day() -> None:
 
 @pytest.mark.parametrize(
     ("text", "nodes", "allowed"),
-    [("", 50, 1), ("3", 50, 3), ("10%", 50, 5), ("10%", 3, 1), ("100%", 4, 4)],
+    [("", 50, 1), ("3", 50, 3), (3, 50, 3), ("10%", 50, 5), ("10%", 3, 1), ("100%", 4, 4)],
 )
 def test_a_share_of_nodes_is_rounded_down_to_at_least_one(
-    text: str, nodes: int, allowed: int
+    text: int | str, nodes: int, allowed: int
 ) -> None:
     assert budget(text, nodes) == allowed
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "110%", "many", "%", "0%"])
-def test_what_is_no_number_of_nodes_is_refused(text: str) -> None:
+@pytest.mark.parametrize("text", [0, "0", "-1", "110%", "many", "%", "0%"])
+def test_what_is_no_number_of_nodes_is_refused(text: int | str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         budget(text, 10)

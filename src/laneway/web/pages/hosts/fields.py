@@ -87,7 +87,7 @@ def shown(policy: HostPolicy) -> Values:
         arguments=" ".join(spec.kernel_arguments),
         when=rollout.reboot.when or "Never",
         windows=_and_empty(windows),
-        max_unavailable=rollout.max_unavailable,
+        max_unavailable=str(rollout.max_unavailable),
         paused=rollout.paused,
         skip_drain=rollout.skip_drain,
         stop_vms=rollout.stop_vms,
