@@ -172,7 +172,7 @@ prepare_kernel-boot() {
 }
 
 run_kernel-boot() {
-  LANEWAY_CUTS=${LANEWAY_CUTS:-$(size 3 1)} LANEWAY_RIG_DISKS=$cache/rig/$newest \
+  LANEWAY_CUTS=${LANEWAY_CUTS:-$(size 5 1)} LANEWAY_RIG_DISKS=$cache/rig/$newest \
     "$python" -m pytest -q --timeout 1200 --durations=6 tests/kernel_boot
 }
 
