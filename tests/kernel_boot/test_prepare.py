@@ -101,8 +101,10 @@ def test_a_power_cut_at_any_write_leaves_a_server_that_starts(server: DiskGuest)
         server.start()
         assert sorted(command_line(server)) in (sorted(installed), sorted(written)), cut
 
-    assert any("modules-load.d" in cut for cut in cuts) or STEP > 1, cuts
-    assert any("/boot/" in cut for cut in cuts), cuts
+    assert cuts
+    if STEP == 1:  # a sample may miss either
+        assert any("modules-load.d" in cut for cut in cuts), cuts
+        assert any("/boot/" in cut for cut in cuts), cuts
     if WORD not in command_line(server):
         server.reboot()
     assert sorted(command_line(server)) == sorted(written)
