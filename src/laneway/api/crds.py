@@ -94,7 +94,6 @@ _COLUMNS: dict[str, Columns] = {
     "HostPreparation": {
         "Stage": ".status.stage",
         "Roll-out": ".spec.rollout.stage",
-        "Policies": ".spec.policies",
         "Boot Loader": ".status.bootLoader",
     },
     "Setting": {"Value": ".value"},

@@ -54,6 +54,8 @@ class Reports(Leading[str]):
     def _policy_changed(self, before: HostPolicy | None, after: HostPolicy | None) -> None:
         if before is None or after is None or before.spec != after.spec:
             self.ask(self.everything())  # policies may contradict each other, or do so no more
+        elif before.status != after.status:
+            self.ask([after.metadata.name])  # by hand
 
     def _node_changed(self, before: CoreNode | None, after: CoreNode | None) -> None:
         if (before and before.metadata.labels) != (after and after.metadata.labels):
