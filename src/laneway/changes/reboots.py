@@ -29,11 +29,8 @@ async def allow_reboot(client: Client, node: str, *, dry_run: bool = False) -> P
         raise ChangeError(
             f"node {node} does not wait for a reboot: it is {now.stage or 'not looked at yet'}"
         )
-    body = {
-        "metadata": {
-            "resourceVersion": found.metadata.resource_version,
-            "annotations": {keys.ANNOTATION_REBOOT: now.boot},
-        }
-    }
+    # It names the boot that may end, so whatever has changed meanwhile does not matter.
+    annotations = {keys.ANNOTATION_REBOOT: now.boot}
+    body = {"metadata": {"uid": found.metadata.uid, "annotations": annotations}}
     await client.patch(PREPARATIONS, node, body, dry_run=dry_run)
     return now
