@@ -24,6 +24,8 @@ PROFILE = "NVIDIA A2-4Q"
 VGPU = "nvidia.com/NVIDIA_A2-4Q"
 VGPUS = [f"node1-00000800{number}" for number in (4, 5, 6, 7)]
 SPARE = VGPUS[-1]
+NEW_KINDS = ("hostpolicies.devices.harvesterhci.io", "hostpreparations.devices.harvesterhci.io")
+"""The previous version does not have them."""
 FUNCTION, ADDRESS = "node1-000004001", "0000:04:00.1"
 
 
@@ -105,6 +107,7 @@ def written_once(mixed: Cluster, began: int) -> None:
     assert not list(undone(vms, lambda vm: {"devices": annotations(vm).get(ANNOTATION_ALLOCATION)}))
     # Helm and the new manager change these, and Helm and the old manager change them back.
     counted = Counter(write.name for write in mixed.writes.of(*shared, since=began))
+    assert {counted.pop(name) for name in NEW_KINDS} == {1}  # no version takes a kind away
     assert set(counted.values()) == {2}
 
 

@@ -54,10 +54,16 @@ async def story(mixed: Cluster, node: str) -> None:
     assert len(await world.opened(vm)) == 2
 
 
+def is_known(crd: Any) -> bool:
+    """Whether the previous version has the kind as well."""
+    return not crd["spec"]["names"]["kind"].startswith("Host")
+
+
 async def updated(mixed: Cluster) -> list[str]:
     """Which definitions are as today's version has them."""
     kind = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", False, Definition)
-    found = [(crd, await mixed.client.get(kind, crd["metadata"]["name"])) for crd in crds()]
+    known = [crd for crd in crds() if is_known(crd)]
+    found = [(crd, await mixed.client.get(kind, crd["metadata"]["name"])) for crd in known]
     return [
         one.metadata.name for crd, one in found if one.spec["versions"] == crd["spec"]["versions"]
     ]
@@ -120,4 +126,6 @@ async def test_versions_change_one_by_one_and_the_leader_with_them(
         await story(mixed, "node2")
         await mixed.writes.rest()
         mixed.check()
-        assert await updated(mixed) == [crd["metadata"]["name"] for crd in crds()]
+        # A kind that is new needs the rights of the new chart, which Helm would have applied first.
+        known = [crd["metadata"]["name"] for crd in crds() if is_known(crd)]
+        assert await updated(mixed) == known

@@ -139,7 +139,7 @@ class Actions:
                 await self._resources.change(
                     target, lambda now: budgets.grant(now, subject.name), options
                 )
-        await self._removal.delete(*subject, wanted, options.user)
+        await self._removal.evict(*subject, wanted)
         return answers.success(form, status=201)
 
 

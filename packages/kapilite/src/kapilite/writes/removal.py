@@ -59,6 +59,10 @@ class Removal:
         done = await self._deletion.reviewed(kind, namespace, name, options, review)
         return Removed(done, warnings)
 
+    async def evict(self, kind: Kind, namespace: str, name: str, options: DeleteOptions) -> None:
+        """Delete a pod whose eviction was admitted: its deletion is not asked about as well."""
+        await self._deletion.reviewed(kind, namespace, name, options, None)
+
     async def _collected(self, kind: Kind, obj: Object, options: DeleteOptions) -> None:
         await self._ask(kind, obj, options, COLLECTOR, deadline())
 
