@@ -15,7 +15,7 @@ import msgspec
 from laneway.api import ObjectMeta
 from laneway.api.crds import crds, setting_crd
 from laneway.kube.client import Client
-from laneway.kube.errors import AlreadyExistsError, NotFoundError
+from laneway.kube.errors import AlreadyExistsError, ForbiddenError, NotFoundError
 from laneway.kube.resource import Resource
 
 log = logging.getLogger(__name__)
@@ -43,20 +43,30 @@ async def install_crds(client: Client, stored: Stored | None = None) -> None:
     says what it should. Who installs again and again passes the same `stored` every time: what
     the server made of the last write is then left alone.
     """
+    forbidden = None
     for crd in crds():
-        name = crd["metadata"]["name"]
         try:
-            found = await client.get(_CRDS, name)
-        except NotFoundError:
-            with contextlib.suppress(AlreadyExistsError):
-                await client.create(_CRDS, crd)
-                log.info("created CRD %s", name)
-            continue
-        if not _says(found.spec, crd["spec"]) and (stored or {}).get(name) != found.spec:
-            written = await client.patch(_CRDS, name, {"spec": crd["spec"]})
-            if stored is not None:
-                stored[name] = written.spec
-            log.info("updated CRD %s", name)
+            await _install(client, crd, stored)
+        except ForbiddenError as error:  # one that a former chart does not know keeps no other
+            forbidden = forbidden or error
+    if forbidden is not None:
+        raise forbidden
+
+
+async def _install(client: Client, crd: dict[str, Any], stored: Stored | None) -> None:
+    name = crd["metadata"]["name"]
+    try:
+        found = await client.get(_CRDS, name)
+    except NotFoundError:
+        with contextlib.suppress(AlreadyExistsError):
+            await client.create(_CRDS, crd)
+            log.info("created CRD %s", name)
+        return
+    if not _says(found.spec, crd["spec"]) and (stored or {}).get(name) != found.spec:
+        written = await client.patch(_CRDS, name, {"spec": crd["spec"]})
+        if stored is not None:
+            stored[name] = written.spec
+        log.info("updated CRD %s", name)
 
 
 async def install_setting(client: Client) -> None:
