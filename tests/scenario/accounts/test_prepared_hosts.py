@@ -66,6 +66,7 @@ async def test_only_a_manager_that_prepares_hosts_may_free_nodes(chart: Installe
 
 
 @pytest.mark.realapi
+@pytest.mark.whole_kubernetes
 @pytest.mark.slow
 async def test_a_node_is_drained_rebooted_and_given_back(
     chart: Installed, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
