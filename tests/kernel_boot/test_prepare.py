@@ -10,10 +10,15 @@ import os
 
 import pytest
 
-from support.disk_guests import DiskGuest
+from support.disk_guests import ROOT, DiskGuest
 
-GPU = "0000:08:00.0"
+GPU, SHARED = "0000:08:00.0", "0000:09:00.0"
 WORD = "intel_iommu=on"
+DRIVER = (
+    f"install -D {ROOT}/rig/programs/sriov-manage /usr/lib/nvidia/sriov-manage && "
+    f"install {ROOT}/rig/programs/nvidia-smi /usr/bin/ && mkdir -p /run/simgpu"
+)
+"""Installs what stands for the programs of NVIDIA's driver."""
 STEP = int(os.environ.get("LANEWAY_CUTS", "1"))
 """Of so many writes, the power is cut before one."""
 GROUPS = "ls /sys/kernel/iommu_groups | wc -l"
@@ -45,6 +50,11 @@ def test_a_server_is_prepared_by_one_reboot_and_taken_back_by_another(server: Di
     server.run("[[ -e /sys/bus/pci/drivers/vfio-pci ]]")
     server.laneway("host", "apply", "passthrough", GPU)
     assert server.run(f"basename $(readlink /sys/bus/pci/devices/{GPU}/driver)") == "vfio-pci"
+    server.laneway("host", "release", GPU)
+    server.run(DRIVER)
+    server.laneway("host", "apply", "gpu", SHARED, "--vgpus", "A2-4Q=1")
+    assert server.run("ls /sys/bus/mdev/devices | wc -l") == "1"
+    server.laneway("host", "release", SHARED)
 
     server.reboot(f"{server.program} host prepare --undo --reboot")
 

@@ -51,7 +51,7 @@ class DiskGuest:
     the disk; its path has to be short, because a socket lies in it.
     """
 
-    def __init__(self, loader: str, cache: Path, folder: Path, gpus: str = "gtx1080") -> None:
+    def __init__(self, loader: str, cache: Path, folder: Path, gpus: str = "gtx1080,a2") -> None:
         self.loader = loader
         self.folder = folder
         self.program = LANEWAY
