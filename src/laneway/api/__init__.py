@@ -2,7 +2,7 @@
 
 from kubebasics.timestamps import timestamp
 from laneway.api.allocation import Allocation
-from laneway.api.decoding import DecodeError, decode, to_builtins, to_json
+from laneway.api.decoding import DecodeError, decode, replacing, to_builtins, to_json
 from laneway.api.fields import API_VERSION, GROUP, VERSION
 from laneway.api.gpu import (
     MIG_DISABLED,
@@ -177,6 +177,7 @@ __all__ = [
     "find_condition",
     "kind_of",
     "merge_patch",
+    "replacing",
     "set_condition",
     "timestamp",
     "to_builtins",

@@ -70,3 +70,9 @@ def to_builtins(value: msgspec.Struct) -> dict[str, Json]:
     """The same as dicts and lists."""
     plain: dict[str, Json] = msgspec.json.decode(msgspec.json.encode(value))
     return plain
+
+
+def replacing(value: msgspec.Struct) -> dict[str, Json]:
+    """The same as a merge patch that leaves nothing of before: absent fields are null."""
+    blank: dict[str, Json] = dict.fromkeys(value.__struct_encode_fields__)
+    return blank | to_builtins(value)

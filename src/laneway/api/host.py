@@ -17,8 +17,8 @@ from msgspec import Meta, field
 from laneway.api.fields import API_VERSION, ONE_LINE
 from laneway.api.meta import ObjectMeta, Status
 from laneway.api.nodes import NodeSelector
+from laneway.core.rollout.terms import When
 
-RebootWhen = Literal["Never", "WhenFree", "InWindow", "OnCommand"]
 Weekday = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 
 _WORD = r"^[!-~]{1,256}$"
@@ -95,7 +95,7 @@ class HostReboot(
     """When a node that needs a reboot may reboot."""
 
     when: Annotated[
-        RebootWhen | None,
+        When | None,
         Meta(
             description=(
                 "Never: the node waits until it is rebooted by other means. WhenFree: as soon as "
@@ -193,7 +193,9 @@ class HostPolicyStatus(Status, frozen=True, kw_only=True, omit_defaults=True, gc
             },
         ),
     ] = []
-    summary: Annotated[str, Meta(description="Nodes that are as the policy asks: 3 of 4.")] = ""
+    summary: Annotated[
+        str, Meta(description="Nodes that have everything that the policy requests: 3 of 4.")
+    ] = ""
 
 
 class HostPolicy(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):

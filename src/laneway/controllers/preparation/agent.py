@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import msgspec
 
@@ -21,7 +20,7 @@ from laneway.api import (
     HostPreparation,
     HostPreparationStatus,
     HostRequirement,
-    to_builtins,
+    replacing,
 )
 from laneway.controllers.acting import ACTOR
 from laneway.controllers.devices.family import merge_conditions, ready
@@ -200,10 +199,9 @@ class Preparing:
         )
         if status == stored.status:
             return
-        blank: dict[str, Any] = dict.fromkeys(HostPreparationStatus.__struct_encode_fields__)
         body = {
             "metadata": {"resourceVersion": meta.resource_version},
-            "status": blank | to_builtins(status),
+            "status": replacing(status),
         }
         answer = await self._client.patch(_RESOURCE, meta.name, body, subresource="status")
         self._written.note(answer.metadata)
@@ -223,7 +221,7 @@ def _judged(
         Stage.FAILED: failure or sentences(*(one.words for one in found.refusals)),
         Stage.PLANNED: "The roll-out is paused. The steps are what would be written.",
         Stage.STAGED: "Everything is written, and takes effect at the next boot.",
-        Stage.READY: "The node is as its policies ask.",
+        Stage.READY: "The node has everything that its policies request.",
     }
     requirements = [
         HostRequirement(name=one.name, state=one.state, message=one.message)

@@ -9,24 +9,18 @@ that its successor does not know of.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from laneway.api import CoreNode, HostPolicy, HostPreparation, HostRollout, to_builtins
+from laneway.api import CoreNode, HostPolicy, HostPreparation, HostRollout, replacing
 from laneway.controllers.cluster.caches import NODE, Caches
 from laneway.controllers.cluster.leading import Leading
 from laneway.controllers.cluster.metrics import ManagerMetrics
 from laneway.controllers.preparation.settings import fields_of, wanted_of
 from laneway.controllers.rollout import draining
-from laneway.controllers.rollout.asked import (
-    Merged,
-    merged,
-    requested_by,
-    selecting,
-)
+from laneway.controllers.rollout.asked import Merged, merged, requested_by, selecting
 from laneway.controllers.rollout.observing import (
     Standing,
     node_of,
@@ -38,7 +32,7 @@ from laneway.controllers.rollout.observing import (
 )
 from laneway.controllers.written import Written
 from laneway.core import keys
-from laneway.core.rollout.node import Rollout, Stage, next_step
+from laneway.core.rollout.node import AWAY, Rollout, Stage, next_step
 from laneway.core.rollout.terms import Terms
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
@@ -55,7 +49,6 @@ WAITING_SECONDS = 30.0
 LAG_SECONDS = 0.5
 _NODES = served(CoreNode)
 _PREPARATIONS = served(HostPreparation)
-_ACTIVE = frozenset({Stage.DRAINING, Stage.REBOOTING, Stage.VERIFYING})
 
 
 class _Case(NamedTuple):
@@ -141,15 +134,14 @@ class Rollouts(Leading[str]):
         if known is None and not policies:
             return None
         asked = merged(policies)
-        with contextlib.suppress(NotFoundError, AlreadyExistsError):
-            try:
-                if await self._ask_of(key, known, policies, asked):
-                    return Retry(LAG_SECONDS)
-                if known is not None:
-                    return await self._advance(_Case(node, known, policies, asked))
-            except ConflictError:
+        try:
+            if await self._ask_of(key, known, policies, asked):
                 return Retry(LAG_SECONDS)
-        return None
+            return await self._advance(_Case(node, known, policies, asked)) if known else None
+        except ConflictError:
+            return Retry(LAG_SECONDS)
+        except (NotFoundError, AlreadyExistsError):
+            return None  # the watch shows it
 
     async def _ask_of(
         self,
@@ -246,13 +238,9 @@ class Rollouts(Leading[str]):
 
     async def _store(self, case: _Case, rollout: Rollout) -> None:
         meta = case.known.metadata
-        state = to_builtins(stored(rollout))
-        blank = dict.fromkeys(
-            ("stage", "message", "since", "bootID", "cordoned", "stopVMs")
-        )  # a merge patch keeps what it does not name
         body = {
             "metadata": {"resourceVersion": meta.resource_version},
-            "spec": {"rollout": blank | state if state else None},
+            "spec": {"rollout": replacing(stored(rollout)) if rollout.stage else None},
         }
         answer = await self._client.patch(_PREPARATIONS, meta.name, body)
         self._written.note(answer.metadata)
@@ -264,7 +252,7 @@ class Rollouts(Leading[str]):
         """An event on the node for each stage that people want to know of."""
         name = node.metadata.name
         log.info("node %s: %s. %s", name, rollout.stage or "nothing to do", rollout.message)
-        if rollout.stage in _ACTIVE or rollout.stage is Stage.FAILED:
+        if rollout.stage in AWAY or rollout.stage is Stage.FAILED:
             failed = rollout.stage is Stage.FAILED
             text = f"{rollout.stage}: {rollout.message}"
             self._recorder.record(_NODES.ref(node), "HostRollout", text, warning=failed)
@@ -281,7 +269,7 @@ class Rollouts(Leading[str]):
 
 
 def _again(rollout: Rollout) -> Retry | None:
-    if rollout.stage in _ACTIVE:
+    if rollout.stage in AWAY:
         return Retry(ACTIVE_SECONDS)
     return Retry(WAITING_SECONDS) if rollout.stage else None
 

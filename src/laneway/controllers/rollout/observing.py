@@ -139,7 +139,6 @@ def terms_of(policy: HostPolicy, node: str, standing: Standing, now: float) -> T
         policy=policy.metadata.name,
         when=rollout.reboot.when or "Never",
         paused=rollout.paused,
-        skip_drain=rollout.skip_drain,
         stop_vms=rollout.stop_vms,
         open_now=any(_is_open(window, now) for window in windows),
         windows=words(_window(window) for window in windows),

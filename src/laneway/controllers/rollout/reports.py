@@ -14,8 +14,9 @@ from laneway.api import (
     CoreNode,
     HostPolicy,
     HostPolicyNode,
+    HostPolicyStatus,
     HostPreparation,
-    to_builtins,
+    replacing,
 )
 from laneway.controllers.cluster.caches import Caches
 from laneway.controllers.cluster.leading import Leading
@@ -24,7 +25,7 @@ from laneway.controllers.devices.family import merge_conditions, ready
 from laneway.controllers.publisher import timestamp
 from laneway.controllers.rollout.asked import merged, problems, selected, selecting
 from laneway.controllers.rollout.observing import node_of, rollout_of
-from laneway.core.rollout.node import Rollout, Stage, shown
+from laneway.core.rollout.node import Stage, shown
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.kube.errors import ConflictError, NotFoundError
@@ -32,7 +33,6 @@ from laneway.kube.resource import served
 
 EVERY_SECONDS = 1.0
 _POLICIES = served(HostPolicy)
-_PREPARED = frozenset({Stage.READY})
 
 
 class Reports(Leading[str]):
@@ -82,19 +82,17 @@ class Reports(Leading[str]):
         condition = self._condition(policy, nodes, entries)
         meta, now = policy.metadata, timestamp()
         conditions = merge_conditions(policy.status.conditions, [condition], meta.generation, now)
-        done = sum(one.stage in _PREPARED for one in entries)
-        status = {
-            "observedGeneration": meta.generation,
-            "conditions": [to_builtins(one) for one in conditions],
-            "nodes": [to_builtins(one) for one in entries],
-            "summary": f"{done} of {len(entries)}",
-        }
-        before = to_builtins(policy.status)
-        if all(
-            before.get(field, [] if field == "nodes" else None) == status[field] for field in status
-        ):
+        done = sum(one.stage == Stage.READY for one in entries)
+        status = HostPolicyStatus(
+            observed_generation=meta.generation,
+            conditions=conditions,
+            nodes=entries,
+            summary=f"{done} of {len(entries)}",
+        )
+        if status == policy.status:
             return None
-        body = {"metadata": {"resourceVersion": meta.resource_version}, "status": status}
+        version = {"resourceVersion": meta.resource_version}
+        body = {"metadata": version, "status": replacing(status)}
         try:
             await self._client.patch(_POLICIES, key, body, subresource="status")
         except ConflictError:
@@ -109,7 +107,7 @@ class Reports(Leading[str]):
         known = self._caches.preparations.store.get(name)
         if known is None:
             return HostPolicyNode(name=name, message="The node is not looked at yet.")
-        rollout: Rollout = rollout_of(known.spec.rollout)
+        rollout = rollout_of(known.spec.rollout)
         seen = node_of(node, known, ())
         stage = shown(seen.agent, rollout)
         message = rollout.message or seen.agent_message
@@ -139,7 +137,7 @@ class Reports(Leading[str]):
         if policy.spec.rollout.paused:
             return ready("Paused", "The roll-out is paused.", status=False)
         counts = Counter(one.stage or "not answered" for one in entries)
-        if set(counts) <= _PREPARED:
-            return ready("RolledOut", "Every node is as the policy asks.")
+        if set(counts) <= {Stage.READY}:
+            return ready("RolledOut", "Every node has everything that the policy requests.")
         words = ", ".join(f"{count} {stage}" for stage, count in sorted(counts.items()))
         return ready("InProgress", f"Nodes by stage: {words}.", status=False)

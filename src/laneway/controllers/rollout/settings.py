@@ -20,7 +20,6 @@ from laneway.controllers.devices.family import merge_conditions
 from laneway.controllers.preparation.settings import fields_of, wanted_of
 from laneway.controllers.publisher import timestamp
 from laneway.core.preparation.wanted import NOTHING, Wanted
-from laneway.core.rollout.terms import WHEN_FREE
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
@@ -80,7 +79,7 @@ class Switches(Leading[str]):
         if policy is None:
             if wanted == NOTHING:
                 return
-            spec["rollout"] = {"reboot": {"when": WHEN_FREE}}
+            spec["rollout"] = {"reboot": {"when": "WhenFree"}}
             body = {
                 "apiVersion": _POLICIES.api_version,
                 "kind": _POLICIES.kind,

@@ -117,7 +117,7 @@ def usual(*, nvidia: bool) -> Wanted:
 
 
 def invalid(wanted: Wanted) -> tuple[str, ...]:
-    """Everything that is wrong with it, in words; nothing when it may be carried out."""
+    """Everything that is wrong with it, in words; nothing when it can be done."""
     return tuple(_problems(wanted))
 
 
@@ -155,11 +155,13 @@ def _argument(word: str, wanted: Wanted) -> str:
     if name == "modprobe.blacklist":
         return "keeps drivers off devices; use the blocked drivers of the policy instead"
     if wanted.iommu_passthrough and word in _TRANSLATED:
-        return "has the host's own devices translated, which is not to be"
+        return (
+            "has the host's own devices translated; IOMMU passthrough, which is requested, does not"
+        )
     if name in ("hugepages", "hugepagesz"):
         return "depends on its neighbours; use the huge pages of the policy instead"
     if wanted.iommu and word in ("iommu=off", "intel_iommu=off", "amd_iommu=off"):
-        return "switches off the IOMMU, which is desired as well"
+        return "switches off the IOMMU, which is requested too"
     return ""
 
 

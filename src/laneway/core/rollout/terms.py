@@ -7,14 +7,11 @@ keeps the node up, and a node that two policies select needs room in both.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from laneway.core.phrases import few
 
-NEVER = "Never"
-WHEN_FREE = "WhenFree"
-IN_WINDOW = "InWindow"
-ON_COMMAND = "OnCommand"
+When = Literal["Never", "WhenFree", "InWindow", "OnCommand"]
 
 DEFAULT_BUDGET = "1"
 
@@ -23,9 +20,8 @@ class Terms(NamedTuple):
     """What one policy says about one of its nodes, now."""
 
     policy: str
-    when: str = NEVER
+    when: When = "Never"
     paused: bool = False
-    skip_drain: bool = False
     stop_vms: bool = False
     open_now: bool = False
     """One of its windows is open."""

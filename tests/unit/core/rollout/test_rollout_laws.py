@@ -16,7 +16,7 @@ from laneway.core.rollout.node import (
     is_away,
     next_step,
 )
-from laneway.core.rollout.terms import WHEN_FREE, Terms
+from laneway.core.rollout.terms import Terms
 
 EVENTS = st.tuples(
     st.sampled_from(("look", "look", "look", "boot", "vm", "end", "fail", "cordon", "late")),
@@ -85,7 +85,7 @@ def _look(server: Server, servers: list[Server], budget: int, now: float) -> Non
     others = [one for one in servers if one is not server]
     away = [one.name for one in others if is_away(one.seen(), one.rollout.stage)]
     failed = [one.name for one in others if one.rollout.stage is Stage.FAILED]
-    terms = Terms("p", when=WHEN_FREE, budget=budget, away=len(away), failed="".join(failed[:1]))
+    terms = Terms("p", when="WhenFree", budget=budget, away=len(away), failed="".join(failed[:1]))
     before = server.rollout.stage
     step = next_step(server.seen(), server.rollout, [terms], now)
     if step.rollout.stage is Stage.DRAINING is not before:

@@ -11,11 +11,11 @@ from laneway.core.rollout.node import (
     Vm,
     next_step,
 )
-from laneway.core.rollout.terms import ON_COMMAND, WHEN_FREE, Terms
+from laneway.core.rollout.terms import Terms
 
 NOW = 1_000_000.0
 STAGED = Node("n1", ready=True, cordoned=False, agent=Stage.STAGED, boot="b1")
-FREE = Terms("gpus", when=WHEN_FREE)
+FREE = Terms("gpus", when="WhenFree")
 DRAINING = Rollout(Stage.DRAINING, "", NOW, "b1", cordoned=True)
 REBOOTING = Rollout(Stage.REBOOTING, "", NOW, "b1", cordoned=True)
 VERIFYING = Rollout(Stage.VERIFYING, "", NOW, "b1", cordoned=True)
@@ -141,7 +141,7 @@ def test_an_agent_that_refuses_the_reboot_fails_the_node_and_frees_it() -> None:
 
 
 def test_a_command_reboots_where_the_policy_does_not_by_itself() -> None:
-    terms = [Terms("gpus", when=ON_COMMAND)]
+    terms = [Terms("gpus", when="OnCommand")]
 
     waits = next_step(STAGED, Rollout(), terms, NOW)
     assert "laneway hosts reboot" in waits.rollout.message

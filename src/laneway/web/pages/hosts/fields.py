@@ -21,12 +21,13 @@ from laneway.api import (
     HostRollout,
     NodeSelector,
 )
-from laneway.api.host import RebootWhen, Weekday
+from laneway.api.host import Weekday
 from laneway.controllers.rollout.asked import problems
+from laneway.core.rollout.terms import When
 from laneway.web.pages.vms.fields import Typed
 from laneway.web.rendering import Texts
 
-WHEN: tuple[RebootWhen, ...] = get_args(RebootWhen)
+WHEN: tuple[When, ...] = get_args(When)
 DAYS: tuple[Weekday, ...] = get_args(Weekday)
 WINDOWS = 2
 """Windows that can be entered; more where a policy has more."""
