@@ -92,8 +92,7 @@ def objects(site: WebSite) -> None:
     }
     policy = {"iommu": True, "nodeSelector": {"names": [NODE]}, "rollout": {"paused": True}}
     site.make(f"{API}/hostpolicies", {**head, "kind": "HostPolicy", "spec": policy}, POLICY)
-    while not api.call(f"{API}/hostpreparations")["items"]:
-        time.sleep(0.1)
+    api.until("hostpreparations", NODE, bool)
     while not vgpus_of(site, GPU) or not api.call(f"{API}/migconfigurations")["items"]:
         time.sleep(0.1)
     path, name = VM.split("/")
