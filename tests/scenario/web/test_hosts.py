@@ -67,7 +67,12 @@ async def test_a_node_shows_each_requirement_and_what_is_to_be_written(admin: Pe
     assert "Iommu Impossible Remove it." in text
     assert "To be written write /etc/default/grub.d/90-laneway.cfg" in text
     assert "Allow reboot" not in text, "nothing would change with the next boot"
+    assert "Preparation of node n3 Failed intel_iommu=off stands in" in text
     assert "Host preparation Not known" in await admin.sees("/nodes/n2")
+    overview = await admin.sees("/")
+    assert "HostPolicy gpu-nodes NodeFailed Node n3: intel_iommu=off stands in" in overview
+    assert "Preparation of node n3 Failed intel_iommu=off stands in" in overview
+    assert "Preparation of node n1" not in overview, "it waits for its reboot"
 
 
 async def test_a_reboot_is_allowed_once_it_is_known_what_it_does(

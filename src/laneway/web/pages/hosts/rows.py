@@ -19,9 +19,7 @@ from laneway.web.tables.table import Column, Filter, Option, Table
 from laneway.web.visit import Visit
 
 PREPARATIONS, POLICIES = served(HostPreparation), served(HostPolicy)
-LIST = question("list", PREPARATIONS)
-LIST_POLICIES = question("list", POLICIES)
-LIST_NODES = LISTS["nodes"]
+LIST, LIST_POLICIES, LIST_NODES = LISTS["preparations"], LISTS["policies"], LISTS["nodes"]
 ALLOW = question("patch", PREPARATIONS)
 CREATE, CHANGE = question("create", POLICIES), question("patch", POLICIES)
 KINDS = frozenset({"preparations", "policies", "nodes"})
