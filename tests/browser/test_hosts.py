@@ -1,4 +1,4 @@
-"""A node that waits for its reboot, from the list of all nodes to the word that lets it go."""
+"""A node that waits for its reboot, from the list of all nodes to the button that allows it."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def test_a_policy_is_judged_as_it_is_typed(visit: Visit, prepared: SeparateSite)
     page.get_by_label("Further kernel arguments").fill("root=/dev/sda")
     expect(page.get_by_text("decides how the host boots")).to_be_visible()
     expect(page.get_by_label("Further kernel arguments")).to_be_focused()
-    page.get_by_role("button", name="Store").click()
+    page.get_by_role("button", name="Create").click()
     expect(page.get_by_label("Further kernel arguments")).to_have_attribute("aria-invalid", "true")
     axe(page)
     page.get_by_label("Further kernel arguments").fill("quiet")
-    page.get_by_role("button", name="Store").click()
-    expect(page.get_by_text("HostPolicy all is stored.")).to_be_visible()
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_text("HostPolicy all is created.")).to_be_visible()
