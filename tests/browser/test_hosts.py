@@ -14,6 +14,9 @@ from support.chromium import Person, Visit, axe
 from support.prepared_nodes import API
 from support.web_site import SeparateSite
 
+PHONE = 390
+"""Pixels across."""
+
 
 def fill(kubeconfig: Path) -> None:
     """In a thread, as the browser has the event loop of this one."""
@@ -59,6 +62,16 @@ def test_a_node_that_waits_is_found_and_let_go_by_keyboard(
     prepared.api.call(f"{API}/hostpreparations/n1", "PATCH", away)
     expect(card).to_contain_text("Draining")
     expect(card).to_contain_text("Still there: team/web.")
+
+
+def test_on_a_phone_what_a_node_waits_for_is_seen(visit: Visit, prepared: SeparateSite) -> None:
+    person: Person = visit(prepared)
+    person.sign_in(prepared.administrator)
+    person.page.set_viewport_size({"width": PHONE, "height": 844})
+    page = person.go("/hosts")
+    box = page.locator("#host-n3").get_by_text("intel_iommu=off stands in").bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= PHONE
 
 
 def test_a_policy_is_judged_as_it_is_typed(visit: Visit, prepared: SeparateSite) -> None:

@@ -145,7 +145,6 @@ def table(visit: Visit, found: Sequence[Row]) -> Table[Row]:
             Column("since", texts("hosts.since"), order=lambda row: row.since),
             Column("policies", texts("hosts.policies"), order=lambda row: list(row.one.policies)),
             Column("loader", texts("hosts.boot_loader"), order=lambda row: row.one.boot_loader),
-            Column("message", texts("hosts.message")),
         ],
         key=lambda row: row.name,
         text=lambda row: f"{row.name} {row.one.message}",
