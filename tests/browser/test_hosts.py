@@ -1,4 +1,4 @@
-"""A node that waits for its reboot, from the list of all nodes to the word that lets it go."""
+"""A node that waits for its reboot, from the list of all nodes to the button that allows it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from support import prepared_nodes, troubled_cluster
 from support.chromium import Person, Visit, axe
 from support.prepared_nodes import API
 from support.web_site import SeparateSite
+
+PHONE = 390
+"""Pixels across."""
 
 
 def fill(kubeconfig: Path) -> None:
@@ -61,6 +64,16 @@ def test_a_node_that_waits_is_found_and_let_go_by_keyboard(
     expect(card).to_contain_text("Still there: team/web.")
 
 
+def test_on_a_phone_what_a_node_waits_for_is_seen(visit: Visit, prepared: SeparateSite) -> None:
+    person: Person = visit(prepared)
+    person.sign_in(prepared.administrator)
+    person.page.set_viewport_size({"width": PHONE, "height": 844})
+    page = person.go("/hosts")
+    box = page.locator("#host-n3").get_by_text("intel_iommu=off stands in").bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= PHONE
+
+
 def test_a_policy_is_judged_as_it_is_typed(visit: Visit, prepared: SeparateSite) -> None:
     person: Person = visit(prepared)
     person.sign_in(prepared.administrator)
@@ -72,9 +85,9 @@ def test_a_policy_is_judged_as_it_is_typed(visit: Visit, prepared: SeparateSite)
     page.get_by_label("Further kernel arguments").fill("root=/dev/sda")
     expect(page.get_by_text("decides how the host boots")).to_be_visible()
     expect(page.get_by_label("Further kernel arguments")).to_be_focused()
-    page.get_by_role("button", name="Store").click()
+    page.get_by_role("button", name="Create").click()
     expect(page.get_by_label("Further kernel arguments")).to_have_attribute("aria-invalid", "true")
     axe(page)
     page.get_by_label("Further kernel arguments").fill("quiet")
-    page.get_by_role("button", name="Store").click()
-    expect(page.get_by_text("HostPolicy all is stored.")).to_be_visible()
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_text("HostPolicy all is created.")).to_be_visible()

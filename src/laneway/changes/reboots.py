@@ -27,7 +27,8 @@ async def allow_reboot(client: Client, node: str, *, dry_run: bool = False) -> P
         raise ChangeError(f"the reboot of node {node} is allowed already. {now.message}")
     if not can_be_approved(now):
         raise ChangeError(
-            f"node {node} does not wait for a reboot: it is {now.stage or 'not looked at yet'}"
+            f"node {node} does not wait for a reboot: it is {now.stage or 'not looked at yet'}. "
+            f"{now.message}"
         )
     # It names the boot that may end, so whatever has changed meanwhile does not matter.
     annotations = {keys.ANNOTATION_REBOOT: now.boot}

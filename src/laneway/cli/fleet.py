@@ -47,7 +47,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
 
 async def devices(client: Client) -> list[SRIOVGPUDevice]:
     """All GPUs that can be shared, without what belongs to them."""
-    found = await _list(client, served(SRIOVGPUDevice), [])
+    found = await readable(client, served(SRIOVGPUDevice), [])
     return sorted(found, key=place_of)
 
 
@@ -59,8 +59,8 @@ async def look(client: Client, node: str = "") -> Fleet:
     forbidden: list[str] = []
     (gpus, vgpus, cards, nodes), (claims, migs, layouts, agents) = await asyncio.gather(
         asyncio.gather(
-            _list(client, served(SRIOVGPUDevice), unreadable, on_node),
-            _list(client, served(VGPUDevice), unreadable, on_node),
+            readable(client, served(SRIOVGPUDevice), unreadable, on_node),
+            readable(client, served(VGPUDevice), unreadable, on_node),
             _perhaps(client, served(PCIDevice), unreadable, forbidden, whole),
             _nodes(client, unreadable, forbidden),
         ),
@@ -86,7 +86,7 @@ async def look(client: Client, node: str = "") -> Fleet:
     return Fleet(gpus=shown, unreadable=(*not_listed(sorted(forbidden)), *unreadable))
 
 
-async def _list(
+async def readable(
     client: Client, resource: Resource[T], unreadable: list[str], selector: str = ""
 ) -> list[T]:
     """All objects that can be read; why others cannot goes to `unreadable`."""
@@ -108,9 +108,9 @@ async def _perhaps(
     forbidden: list[str],
     selector: str = "",
 ) -> list[T]:
-    """`_list` of what a view can do without; its name goes to `forbidden` if it may not be read."""
+    """The same where a view can do without; what may not be listed goes to `forbidden`."""
     try:
-        return await _list(client, resource, unreadable, selector)
+        return await readable(client, resource, unreadable, selector)
     except ForbiddenError:
         known = resource.plural == NODES.plural
         forbidden.append(str(resource) if known else resource.plural)
@@ -123,7 +123,7 @@ async def _nodes(
     client: Client, unreadable: list[str], forbidden: list[str]
 ) -> dict[str, CoreNode] | None:
     try:
-        found = await _list(client, NODES, unreadable)
+        found = await readable(client, NODES, unreadable)
     except ForbiddenError:
         forbidden.append(NODES.plural)
         return None

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import click
 
-from laneway.api import HostPreparation
 from laneway.changes.reboots import PREPARATIONS, allow_reboot
 from laneway.cli import connection, live, table
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure, one_line
+from laneway.cli.fleet import readable
 from laneway.cli.output import View, object_name, show, table_view
 from laneway.cli.suggest import did_you_mean
+from laneway.core.phrases import few
 from laneway.kube.client import Client
 from laneway.views.preparation import Prepared, prepared
 
@@ -28,6 +29,7 @@ _EMPTY = (
     "No HostPolicy selects a node. 'kubectl get hostpolicies' lists the policies, and "
     "docs/how-to/prepare.md shows the first."
 )
+_UNREADABLE = "No HostPreparation can be read."
 
 
 def show_hosts(node: str, output: str | None, where: ClusterChoice, *, watch: bool) -> None:
@@ -35,8 +37,10 @@ def show_hosts(node: str, output: str | None, where: ClusterChoice, *, watch: bo
 
     async def work(client: Client) -> None:
         async def look() -> View:
-            found = await _preparations(client)
-            return _one(found, node) if node else _all(found)
+            unreadable: list[str] = []
+            stored = await readable(client, PREPARATIONS, unreadable)
+            found = sorted(map(prepared, stored), key=lambda one: one.node)
+            return _one(found, node, unreadable) if node else _all(found, unreadable)
 
         if watch:
             await live.follow(client, [PREPARATIONS], look, output)
@@ -61,15 +65,7 @@ def reboot(node: str, where: ClusterChoice, *, dry_run: bool) -> None:
     connection.ask(work, where)
 
 
-async def _preparations(client: Client) -> list[Prepared]:
-    found: list[HostPreparation] = []
-    with connection.installed(PREPARATIONS.kind):
-        async for page in client.list(PREPARATIONS):
-            found += [PREPARATIONS.decode(item) for item in page.items]
-    return sorted(map(prepared, found), key=lambda one: one.node)
-
-
-def _all(found: list[Prepared]) -> View:
+def _all(found: list[Prepared], unreadable: Sequence[str]) -> View:
     rows = tuple(
         table.Row(
             (
@@ -87,12 +83,15 @@ def _all(found: list[Prepared]) -> View:
         [table.Section("", rows)] if rows else [],
         document={"hosts": found},
         names=[object_name("HostPreparation", one.node) for one in found],
-        empty=_EMPTY,
+        empty=_UNREADABLE if unreadable else _EMPTY,
+        warnings=unreadable,
     )
 
 
-def _one(found: list[Prepared], node: str) -> View:
+def _one(found: list[Prepared], node: str, unreadable: Sequence[str]) -> View:
     one = next((one for one in found if one.node == node), None)
+    if one is None and unreadable:
+        raise Failure(f"node {node[:80]} is not among those that can be read: {few(unreadable)}")
     if one is None:
         known = [one.node for one in found]
         raise Failure(
@@ -110,6 +109,7 @@ def _one(found: list[Prepared], node: str) -> View:
         names=[object_name("HostPreparation", node)],
         empty="No requirement is known yet.",
         after=tuple(_after(one)),
+        warnings=unreadable,
     )
 
 

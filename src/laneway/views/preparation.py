@@ -25,6 +25,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     message: str
     since: str = ""
     """When the stage of the roll-out began."""
+    agent_stage: str = ""
+    """What the agent alone says: Ready, Planned, Staged or Failed."""
     policies: Sequence[str] = ()
     boot_loader: str = ""
     boot: str = ""
@@ -40,13 +42,14 @@ def prepared(found: HostPreparation) -> Prepared:
     """What is to be said of a node."""
     status, rollout = found.status, rollout_of(found.spec.rollout)
     current = status.settings == digest(found.spec)
-    stage = rollout.stage.value or (status.stage if current else "")
+    agent_stage = status.stage if current else ""
     message = rollout.message or (status.message if current else NOT_ANSWERED)
     allowed = found.metadata.annotations.get(keys.ANNOTATION_REBOOT, "")
     return Prepared(
         node=found.metadata.name,
-        stage=stage,
+        stage=rollout.stage.value or agent_stage,
         message=message,
+        agent_stage=agent_stage,
         since=found.spec.rollout.since,
         policies=tuple(found.spec.policies),
         boot_loader=status.boot_loader,
@@ -58,6 +61,7 @@ def prepared(found: HostPreparation) -> Prepared:
 
 
 def can_be_approved(one: Prepared) -> bool:
-    """Whether an administrator's word would let the node reboot sooner."""
-    waits = (Stage.REBOOT_PENDING, Stage.STAGED, Stage.FAILED)
-    return bool(one.boot) and one.stage in waits and not one.approved
+    """Whether the node would reboot sooner if an administrator allowed it."""
+    waits = one.stage in (Stage.REBOOT_PENDING, Stage.STAGED, Stage.FAILED)
+    # Where the agent has failed there is nothing that the next boot would bring.
+    return waits and one.agent_stage == Stage.STAGED and bool(one.boot) and not one.approved

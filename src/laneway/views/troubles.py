@@ -16,6 +16,8 @@ from laneway.api import (
     MIG_OUT_OF_SYNC,
     Condition,
     CoreNode,
+    HostPolicy,
+    HostPreparation,
     MigConfiguration,
     ObjectMeta,
     PCIDevice,
@@ -26,13 +28,15 @@ from laneway.api import (
     find_condition,
 )
 from laneway.controllers.ledger import nodes
+from laneway.core.rollout.node import Stage
 from laneway.views import answers
 from laneway.views.gpus import staleness
+from laneway.views.preparation import prepared
 
 DELETION, NOT_ANSWERED = "Deletion", "NotAnswered"
 NO_AGENT, NODE_CLOSED, NODE_GONE = "NoAgent", "NodeClosed", "NodeNotFound"
 UNREADABLE = "Unreadable"
-_QUARANTINED = "DeviceQuarantined"
+_QUARANTINED, _PAUSED = "DeviceQuarantined", "Paused"
 
 
 class Weight(IntEnum):
@@ -70,6 +74,12 @@ def of_device(obj: Device) -> Trouble | None:
     meta = obj.metadata
     if isinstance(obj, PCIDevice | USBDevice):
         return _of_observed(obj.status.conditions)
+    if isinstance(obj, HostPolicy):
+        return _of_policy(obj)
+    if isinstance(obj, HostPreparation):
+        node = prepared(obj)
+        failed = node.stage == Stage.FAILED
+        return Trouble(Weight.FAILED, node.stage, node.message) if failed else None
     if isinstance(obj, SRIOVGPUDevice):
         answer = answers.of_gpu(obj, meta.generation)
     else:
@@ -96,6 +106,14 @@ def of_device(obj: Device) -> Trouble | None:
 def _has_nothing(obj: Device) -> bool:
     """Whether it is a function without a vGPU that is to have none: there is nothing to offer."""
     return isinstance(obj, VGPUDevice) and not (obj.spec.enabled or obj.status.vgpu_status)
+
+
+def _of_policy(policy: HostPolicy) -> Trouble | None:
+    """What stops a policy; nothing is wrong with a roll-out that goes on or is paused."""
+    answer = answers.answer_of(policy.status, policy.metadata.generation)
+    if answer.kind != "refused" or answer.reason == _PAUSED:
+        return None
+    return Trouble(Weight.FAILED, answer.reason, answer.message)
 
 
 def _of_observed(conditions: Sequence[Condition]) -> Trouble | None:

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from laneway.api import (
     DeviceNode,
+    HostPolicy,
+    HostPreparation,
     MigConfiguration,
     PCIDevice,
     PCIDeviceClaim,
@@ -24,7 +26,7 @@ from laneway.kube.resource import Resource, served
 from laneway.views.troubles import Weight
 from laneway.web.access import Question, question
 from laneway.web.place import link
-from laneway.web.standing import Found, Happened, counted, worst
+from laneway.web.standing import NAMED_AS_NODE, Found, Happened, counted, worst
 from laneway.web.visit import Visit
 
 _SERVED: Mapping[str, Resource[Any]] = {
@@ -38,6 +40,8 @@ _SERVED: Mapping[str, Resource[Any]] = {
     "networks": served(SRIOVNetworkDevice),
     "usb": served(USBDevice),
     "usb_claims": served(USBDeviceClaim),
+    "policies": served(HostPolicy),
+    "preparations": served(HostPreparation),
 }
 LISTS: Mapping[str, Question] = {
     "nodes": Question("list", "", "nodes"),
@@ -53,6 +57,7 @@ _PAGES = {
     "pci": "pci",
     "networks": "networks",
     "usb": "usb",
+    "preparations": "nodes",
 }
 """Where an object has a page of its own; the others are shown as any object."""
 
@@ -110,7 +115,7 @@ def _problem(visit: Visit, found: Found) -> Problem:
         visit.texts(f"problems.{found.kind}"),
         found.key.name,
         url_of(found.kind, found.key.name),
-        "" if found.kind in ("nodes", "device_nodes") else found.node,
+        "" if found.kind in NAMED_AS_NODE else found.node,
         trouble.reason,
         trouble.message,
     )

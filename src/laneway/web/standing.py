@@ -37,8 +37,12 @@ DEVICES = (
     "networks",
     "usb",
     "usb_claims",
+    "policies",
+    "preparations",
 )
 """The caches of objects of ours."""
+NAMED_AS_NODE = ("nodes", "device_nodes", "preparations")
+"""Those of which each is about the node of its name."""
 _MINUTE = len("2026-01-01T00:00")
 OBSERVED = ("pci", "usb")
 """Those without a desired state: what happens to their devices shows in others."""
@@ -245,7 +249,7 @@ def _found(kind: str, obj: Any) -> Found | None:
 
 def node_of_object(kind: str, obj: Any) -> str:
     """The node of an object of ours."""
-    if kind == "device_nodes":
+    if kind in NAMED_AS_NODE:
         return str(obj.metadata.name)
     return next(iter(of_node(obj)), "")
 

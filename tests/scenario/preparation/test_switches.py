@@ -99,3 +99,5 @@ async def test_an_agent_that_does_not_see_the_files_of_its_node_says_what_helps(
     assert "hosts.prepare=true" in found.status.nodes[0].message
     one = await world.client.get(served(HostPreparation), "n1")
     assert one.status.stage == "Failed"
+    with pytest.raises(ChangeError, match="does not wait for a reboot: it is Failed"):
+        await allow_reboot(world.client, "n1")

@@ -53,9 +53,9 @@ def vm(site: SeparateSite, namespace: str, name: str, *, devices: bool) -> None:
 
 async def test_nodes_and_policies_are_listed_with_what_they_wait_for(admin: Person) -> None:
     text = await admin.waits("/hosts", lambda text: "InvalidPolicy: Nothing is changed" in text)
-    assert f"n1 Reboot pending 2026-01-01T00:07:00Z gpu-nodes grub {WAITS}" in text
-    assert "n3 Failed - gpu-nodes grub intel_iommu=off stands in" in text
-    assert "n2 Not known - broken - Nothing is asked of the node yet." in text
+    assert f"n1 Reboot pending {WAITS} 2026-01-01T00:07:00Z gpu-nodes grub" in text
+    assert "n3 Failed intel_iommu=off stands in" in text
+    assert "n2 Not known Nothing is asked of the node yet." in text
     assert "gpu-nodes 0 of 2 Ready 0/2 1 failed 1 away now, at most 1 NodeFailed: Node n3" in text
     failed = await admin.sees("/hosts?stage=Failed&policy=gpu-nodes")
     assert "n3 Failed" in failed
@@ -66,7 +66,13 @@ async def test_a_node_shows_each_requirement_and_what_is_to_be_written(admin: Pe
     text = await admin.sees("/nodes/n3")
     assert "Iommu Impossible Remove it." in text
     assert "To be written write /etc/default/grub.d/90-laneway.cfg" in text
+    assert "Allow reboot" not in text, "nothing would change with the next boot"
+    assert "Preparation of node n3 Failed intel_iommu=off stands in" in text
     assert "Host preparation Not known" in await admin.sees("/nodes/n2")
+    overview = await admin.sees("/")
+    assert "HostPolicy gpu-nodes NodeFailed Node n3: intel_iommu=off stands in" in overview
+    assert "Preparation of node n3 Failed intel_iommu=off stands in" in overview
+    assert "Preparation of node n1" not in overview, "it waits for its reboot"
 
 
 async def test_a_reboot_is_allowed_once_it_is_known_what_it_does(
@@ -96,21 +102,24 @@ async def test_a_reboot_is_allowed_once_it_is_known_what_it_does(
 
 
 async def test_users_see_and_do_what_the_cluster_lets_them(prepared: SeparateSite) -> None:
+    withdrawn = {"metadata": {"annotations": {keys.ANNOTATION_REBOOT: None}}}
+    prepared.api.call(f"{API}/hostpreparations/n1", "PATCH", withdrawn)
     async with Browser(prepared.address) as browser:
         await browser.sign_in(prepared.account("hosts-viewer", *READ_ALL))
         viewer = Person(browser)
         await viewer.waits("/hosts", lambda text: "n3 Failed" in text)
         assert "You may not create HostPolicies." in await viewer.sees("/hosts")
-        text = await viewer.sees("/nodes/n3")
-        assert "Allow reboot You may not patch hostpreparations." in text
-        status, text = await viewer.sends("/nodes/n3/reboot")
+        forbidden = "Allow reboot You may not patch hostpreparations."
+        await viewer.waits("/nodes/n1", lambda text: forbidden in text)
+        status, text = await viewer.sends("/nodes/n1/reboot")
         assert status == 422
         assert "cannot get resource" in text or "cannot patch resource" in text
         vm(prepared, "other", "hidden", devices=True)
-        text = await viewer.waits("/nodes/n3/reboot", lambda text: "What happens" in text)
-        page = await viewer.sees("/nodes/n1/reboot")
-        assert "other/hidden" not in page
-        assert "a VM in another namespace: holds devices" in page
+        text = await viewer.waits(
+            "/nodes/n1/reboot",
+            lambda text: "a VM in another namespace: holds devices" in text,
+        )
+        assert "other/hidden" not in text
     async with Browser(prepared.address) as browser:
         await browser.sign_in(prepared.account("hosts-stranger", rule("", ["nodes"])))
         stranger = Person(browser)

@@ -62,7 +62,7 @@ async def test_a_user_of_one_namespace_sees_no_names_of_others(troubled: Separat
     assert "secret" not in text
     assert "kept" not in text.partition("Capacity")[0]
     assert "WriteFailed" not in text
-    assert "You may not list migconfigurations, " in text
+    assert "You may not list hostpolicies, hostpreparations, migconfigurations, " in text
     assert "so nothing is shown about capacity" in text
 
 

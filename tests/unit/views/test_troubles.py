@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from laneway.api import (
     Condition,
     CoreNode,
+    HostPolicy,
+    HostPolicyStatus,
+    HostPreparation,
+    HostPreparationSpec,
+    HostPreparationStatus,
+    HostRolloutState,
     MigConfiguration,
     ObjectMeta,
     PCIDevice,
@@ -21,7 +28,8 @@ from laneway.api.gpu import (
 )
 from laneway.api.nodes import CoreNodeSpec, CoreNodeStatus
 from laneway.api.pci import PCIDeviceStatus
-from laneway.views.troubles import Weight, of_device, of_node, unreadable
+from laneway.controllers.preparation.settings import digest
+from laneway.views.troubles import Trouble, Weight, of_device, of_node, unreadable
 
 META = ObjectMeta(name="x", generation=2)
 
@@ -80,6 +88,32 @@ def test_a_function_that_is_to_have_no_vgpu_has_nothing_to_offer() -> None:
     disabled = VGPUDevice(metadata=META, status=VGPUDeviceStatus(conditions=conditions))
 
     assert of_device(disabled) is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [("NodeFailed", True), ("InvalidPolicy", True), ("InProgress", False), ("Paused", False)],
+)
+def test_a_policy_is_told_where_it_does_not_go_on_by_itself(reason: str, told: bool) -> None:
+    status = HostPolicyStatus(conditions=[condition("Ready", "False", reason, "Why.")])
+    found = of_device(HostPolicy(metadata=META, status=status))
+    assert found == (Trouble(Weight.FAILED, reason, "Why.") if told else None)
+
+
+def test_a_node_whose_preparation_failed_is_told_by_the_manager_or_its_agent() -> None:
+    """The agent's own condition does not know of a reboot from which it has not come back."""
+    spec = HostPreparationSpec(policies=["all"], rollout=HostRolloutState(stage="RebootPending"))
+    status = HostPreparationStatus(stage="Staged", settings=digest(spec))
+    assert of_device(HostPreparation(spec=spec, status=status)) is None
+
+    away = replace(spec, rollout=HostRolloutState(stage="Failed", message="It is not back."))
+    found = of_device(HostPreparation(spec=away, status=status))
+    assert found == Trouble(Weight.FAILED, "Failed", "It is not back.")
+
+    status = replace(status, stage="Failed", message="A file differs.")
+    alone = replace(spec, rollout=HostRolloutState())
+    found = of_device(HostPreparation(spec=alone, status=status))
+    assert found == Trouble(Weight.FAILED, "Failed", "A file differs.")
 
 
 def test_a_quarantined_device_has_failed_and_mig_out_of_sync_says_what_differs() -> None:

@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, get_args
 
-import msgspec
-
 from laneway.api import (
     HostHugePages,
     HostPolicy,
@@ -233,4 +231,4 @@ def empty() -> Values:
         vfio_at_boot=True,
         rollout=HostRollout(reboot=HostReboot(when="OnCommand")),
     )
-    return shown(msgspec.structs.replace(HostPolicy(), spec=spec))
+    return shown(HostPolicy(spec=spec))

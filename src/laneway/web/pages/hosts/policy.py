@@ -30,7 +30,7 @@ class Chosen(NamedTuple):
     others: Sequence[str]
     """Other policies that select it."""
     problem: str
-    """Why what all of them ask cannot be carried out together."""
+    """Why what all of them ask cannot be combined."""
 
 
 def _known(visit: Visit) -> HostPolicy | None:

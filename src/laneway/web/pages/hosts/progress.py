@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from laneway.api import HostPolicy, HostPreparation, find_condition
 from laneway.controllers.rollout.asked import selected
-from laneway.controllers.rollout.observing import node_of
-from laneway.core.rollout.node import Stage, is_away
+from laneway.controllers.rollout.observing import standing_of
+from laneway.core.rollout.node import Stage
 from laneway.core.rollout.terms import budget
 from laneway.web.pages.hosts import rows
 from laneway.web.pages.hosts.rows import Row
@@ -16,7 +16,6 @@ from laneway.web.visit import Visit
 
 _SIGNS = {"RolledOut": "success", "InProgress": "working", "Paused": "off"}
 """By the reason of the condition Ready; any other is for a person to look at."""
-_STAGES: Mapping[str, Stage] = {one.value: one for one in Stage}
 
 
 class Progress(NamedTuple):
@@ -38,30 +37,23 @@ class Progress(NamedTuple):
 def progress(visit: Visit, found: Sequence[Row]) -> list[Progress]:
     """Of every policy that the user may see."""
     by_name = {row.name: row for row in found}
-    away = _away(visit, by_name) if visit.may(rows.LIST_NODES) else None
-    return [_of(visit, one, by_name, away) for one in rows.policies(visit)]
-
-
-def _away(visit: Visit, found: Mapping[str, Row]) -> frozenset[str]:
-    """The nodes that count against how many may be away, whatever the reason."""
-    known, away = visit.caches.preparations.store, []
-    for name, row in found.items():
-        node = visit.caches.nodes.store.get(name)
-        stage = _STAGES.get(row.stage, Stage.IDLE)
-        if node and is_away(node_of(node, known.get(name) or HostPreparation(), ()), stage):
-            away.append(name)
-    return frozenset(away)
+    known = {one.metadata.name: one for one in visit.caches.preparations.store}
+    return [_of(visit, one, by_name, known) for one in rows.policies(visit)]
 
 
 def _of(
-    visit: Visit, policy: HostPolicy, found: Mapping[str, Row], away: frozenset[str] | None
+    visit: Visit,
+    policy: HostPolicy,
+    found: Mapping[str, Row],
+    known: Mapping[str, HostPreparation],
 ) -> Progress:
-    name = policy.metadata.name
-    if away is None:
-        mine = [row for row in found.values() if name in row.one.policies]
-    else:
+    name, away = policy.metadata.name, None
+    if visit.may(rows.LIST_NODES):
         nodes = selected(policy, visit.caches.nodes.store)
         mine = [found[one.metadata.name] for one in nodes if one.metadata.name in found]
+        away = len(standing_of(policy, nodes, known).away)
+    else:
+        mine = [row for row in found.values() if name in row.one.policies]
     try:
         allowed = budget(policy.spec.rollout.max_unavailable, len(mine))
     except ValueError:
@@ -73,7 +65,7 @@ def _of(
         len(mine),
         stages.count(Stage.READY),
         stages.count(Stage.FAILED),
-        None if away is None else sum(row.name in away for row in mine),
+        away,
         allowed,
         sign,
         reason,

@@ -1,7 +1,7 @@
-"""Allow the reboot of a node whose policies wait for that: first what it does, then the word.
+"""Allow the reboot of a node whose policies wait for that, once its effects are known.
 
-The server is asked for the same write without making it, so a refusal is told before the button is
-pressed.
+The server is asked for the same write without making it, so that a refusal shows before the button
+is pressed.
 """
 
 from __future__ import annotations

@@ -9,9 +9,10 @@ from typing import NamedTuple
 from laneway.api import CoreNode, HostPolicy, HostPreparation, find_condition
 from laneway.controllers.rollout.asked import selecting
 from laneway.core.rollout.node import Stage
-from laneway.kube.resource import served
+from laneway.kube.resource import Key, served
 from laneway.views.order import natural
 from laneway.views.preparation import Prepared, prepared
+from laneway.views.troubles import unreadable
 from laneway.web.access import question
 from laneway.web.caches import Change
 from laneway.web.problems import LISTS
@@ -19,9 +20,7 @@ from laneway.web.tables.table import Column, Filter, Option, Table
 from laneway.web.visit import Visit
 
 PREPARATIONS, POLICIES = served(HostPreparation), served(HostPolicy)
-LIST = question("list", PREPARATIONS)
-LIST_POLICIES = question("list", POLICIES)
-LIST_NODES = LISTS["nodes"]
+LIST, LIST_POLICIES, LIST_NODES = LISTS["preparations"], LISTS["policies"], LISTS["nodes"]
 ALLOW = question("patch", PREPARATIONS)
 CREATE, CHANGE = question("create", POLICIES), question("patch", POLICIES)
 KINDS = frozenset({"preparations", "policies", "nodes"})
@@ -128,11 +127,12 @@ def _sees_selection(visit: Visit) -> bool:
 
 
 def _waiting(visit: Visit, node: CoreNode) -> Row | None:
-    """A node that is selected and of which nothing is asked yet."""
+    """A node that is selected and of which nothing is asked yet, or what is cannot be read."""
     names = [one.metadata.name for one in selecting(visit.caches.policies.store, node)]
     if not names:
         return None
-    message = visit.texts("hosts.not_looked_at")
+    why = visit.caches.preparations.undecodable.get(Key("", node.metadata.name))
+    message = unreadable(why).message if why else visit.texts("hosts.not_looked_at")
     return Row(Prepared(node=node.metadata.name, stage="", message=message, policies=names), "")
 
 
@@ -147,7 +147,6 @@ def table(visit: Visit, found: Sequence[Row]) -> Table[Row]:
             Column("since", texts("hosts.since"), order=lambda row: row.since),
             Column("policies", texts("hosts.policies"), order=lambda row: list(row.one.policies)),
             Column("loader", texts("hosts.boot_loader"), order=lambda row: row.one.boot_loader),
-            Column("message", texts("hosts.message")),
         ],
         key=lambda row: row.name,
         text=lambda row: f"{row.name} {row.one.message}",

@@ -177,14 +177,10 @@ async def _load(visit: Visit) -> None:
 
 
 def _concerns(name: str, change: Change) -> bool:
-    if change.kind == "nodes":
-        return change.key.name == name
     if change.kind == "agents":
         return name in {one.spec.node_name for one in (change.before, change.after) if one}
     if change.kind in ("layouts", "policies"):
         return True
-    if change.kind == "preparations":
-        return change.key.name == name
     return name in {
         node_of_object(change.kind, one) for one in (change.before, change.after) if one
     }
@@ -195,9 +191,9 @@ PAGES = (
         "/nodes/{name}",
         "node.html",
         _context,
-        kinds=frozenset({*DEVICES, *hosts.KINDS, "agents"}),
+        kinds=frozenset({*DEVICES, "nodes", "agents"}),
         needs=(LISTS["nodes"],),
-        asks=(*LISTS.values(), hosts.LIST, hosts.LIST_POLICIES, hosts.ALLOW),
+        asks=(*LISTS.values(), hosts.ALLOW),
         prepare=_load,
     ),
 )
