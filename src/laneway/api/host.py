@@ -19,6 +19,8 @@ from laneway.api.meta import ObjectMeta, Status
 from laneway.api.nodes import NodeSelector
 from laneway.core.rollout.terms import When
 
+MOST_WINDOWS = 20
+"""Of one policy; the web interface has fields for as many."""
 Weekday = Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 
 _WORD = r"^[!-~]{1,256}$"
@@ -105,7 +107,8 @@ class HostReboot(
         ),
     ] = None
     windows: Annotated[
-        Sequence[HostRebootWindow], Meta(description="The windows of InWindow.")
+        Sequence[HostRebootWindow],
+        Meta(max_length=MOST_WINDOWS, description="The windows of InWindow."),
     ] = []
 
 

@@ -19,7 +19,7 @@ from laneway.api import (
     HostRollout,
     NodeSelector,
 )
-from laneway.api.host import Weekday
+from laneway.api.host import MOST_WINDOWS, Weekday
 from laneway.controllers.rollout.asked import problems
 from laneway.core.rollout.terms import When
 from laneway.web.pages.vms.fields import Typed
@@ -29,7 +29,6 @@ WHEN: tuple[When, ...] = get_args(When)
 DAYS: tuple[Weekday, ...] = get_args(Weekday)
 WINDOWS = 2
 """Windows that can be entered; more where a policy has more."""
-_MOST_WINDOWS = 20
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _TIME = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]")
 _MOST_MINUTES, _MOST_PAGES = 1440, 2**20
@@ -96,7 +95,7 @@ def shown(policy: HostPolicy) -> Values:
 def typed(fields: Typed) -> Values:
     """The fields as they were typed."""
     windows = []
-    for at in range(_MOST_WINDOWS):
+    for at in range(MOST_WINDOWS):
         start, minutes = fields.get(f"start{at}"), fields.get(f"minutes{at}")
         window = Window(fields.all(f"day{at}"), start, minutes, fields.get(f"zone{at}"))
         if any(window):
@@ -142,7 +141,8 @@ def read(given: Values, texts: Texts) -> tuple[HostPolicySpec, Wrong]:
         key, equals, value = word.partition("=")
         if not (key and equals):
             refuse("labels", texts("hosts.bad_label", word=word[:60]))
-        labels[key] = value
+        elif labels.setdefault(key, value) != value:
+            refuse("labels", texts("hosts.label_twice", key=key[:60]))
     pages = []
     for word in _words(given.pages):
         size, _, count = word.partition("=")

@@ -61,6 +61,7 @@ def test_a_new_policy_reboots_no_node_unasked() -> None:
     [
         ({"labels": "gpu"}, "labels"),
         ({"labels": "=yes"}, "labels"),
+        ({"labels": "gpu=yes gpu=no"}, "labels"),
         ({"pages": "1G"}, "pages"),
         ({"pages": "1G=0"}, "pages"),
         ({"pages": "3G=1"}, "pages"),
