@@ -136,7 +136,7 @@ def read(given: Values, texts: Texts) -> tuple[HostPolicySpec, Wrong]:
     def refuse(field: str, text: str) -> None:
         wrong.setdefault(field, []).append(text)
 
-    labels = {}
+    labels: dict[str, str] = {}
     for word in _words(given.labels):
         key, equals, value = word.partition("=")
         if not (key and equals):
