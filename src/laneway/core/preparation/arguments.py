@@ -45,11 +45,6 @@ def of_kernel(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(words[: words.index(_TO_INIT)] if _TO_INIT in words else words)
 
 
-def ends_early(line: str) -> bool:
-    """Whether what is added at the end of the line does not reach the kernel."""
-    return _TO_INIT in split(line)
-
-
 def name_of(word: str) -> str:
     """The parameter, spelled with `_`: to the kernel it is the same as `-`."""
     return word.replace('"', "").partition("=")[0].replace("-", "_")
@@ -117,19 +112,11 @@ def huge_pages(words: Iterable[str]) -> dict[str, str]:
     return pages
 
 
-def grouped(words: Iterable[str]) -> tuple[str, ...]:
-    """The words, those in one that mean something only together: `hugepagesz=1G hugepages=4`."""
-    groups: list[str] = []
-    for word in words:
-        if name_of(word) == "hugepages" and groups and name_of(groups[-1]) == "hugepagesz":
-            groups[-1] += f" {word}"
-        else:
-            groups.append(word)
-    return tuple(groups)
-
-
 def lacks(words: Sequence[str], group: str) -> bool:
-    """Whether a word, or words that belong together, must be added for what they mean."""
+    """Whether a word must be added for what it means.
+
+    Or words that belong together: `hugepagesz=1G hugepages=4`.
+    """
     name = name_of(group)
     if name == "hugepagesz":
         [(size, count)] = huge_pages(group.split()).items()

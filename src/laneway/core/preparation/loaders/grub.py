@@ -138,14 +138,13 @@ def _damage(config: str, files: Files) -> Iterator[str]:
         yield f"{config} has no entry that boots this system"
 
 
-def _loader(name: LoaderName, program: str, config: str, source: str, by_hand: str) -> Loader:
+def _loader(name: LoaderName, program: str, config: str, source: str) -> Loader:
     generator = Generator(program, config, f"{config}.laneway")
     return Loader(
         entries=partial(_entries, config, source),
         boots=partial(_boots, config),
         steps=partial(_steps, name, generator),
         damage=partial(_damage, config),
-        by_hand=lambda words: by_hand.format(" ".join(words)),
         allowed=lambda path: path == source,
         sources=lambda path: path == DEFAULTS or path.startswith(f"{DROP_INS}/"),
         generator=generator,
@@ -154,18 +153,5 @@ def _loader(name: LoaderName, program: str, config: str, source: str, by_hand: s
 
 _SOURCES = {"grub": (DROP_IN, _drop_in), "grub2": (DEFAULTS, _appended)}
 
-DEBIAN = _loader(
-    "grub",
-    GRUB_MKCONFIG,
-    DEBIAN_CONFIG,
-    DROP_IN,
-    'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {}" in /etc/default/grub, then update-grub',
-)
-SUSE = _loader(
-    "grub2",
-    GRUB2_MKCONFIG,
-    SUSE_CONFIG,
-    DEFAULTS,
-    'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {}" in /etc/default/grub, then '
-    "grub2-mkconfig -o /boot/grub2/grub.cfg",
-)
+DEBIAN = _loader("grub", GRUB_MKCONFIG, DEBIAN_CONFIG, DROP_IN)
+SUSE = _loader("grub2", GRUB2_MKCONFIG, SUSE_CONFIG, DEFAULTS)
