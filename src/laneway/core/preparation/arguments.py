@@ -64,19 +64,20 @@ def is_same(one: str, other: str) -> bool:
 
 
 def has(words: Iterable[str], wanted: str) -> bool:
-    """Whether a word is among them, in whatever spelling, or as one option of a list."""
-    name, value = name_of(wanted), value_of(wanted)
-    if name in _OPTION_LISTS:
-        return value in _options(words, name)
+    """Whether a word is among them, in whatever spelling; of a list, each of its options."""
+    words = tuple(words)
+    if name_of(wanted) in _OPTION_LISTS:
+        return all(_find(words, option) for option in _options(wanted))
     return any(is_same(word, wanted) for word in words)
 
 
 def against(words: Iterable[str], wanted: str) -> str:
     """The word among them that contradicts a wanted one; empty when none does."""
     words = tuple(words)
-    for opposite in _OPPOSITES.get(wanted, ()):
-        if found := _find(words, opposite):
-            return found
+    for option in _options(wanted):
+        for opposite in _OPPOSITES.get(option, ()):
+            if found := _find(words, opposite):
+                return found
     name = name_of(wanted)
     if name in _REPEATED:
         return ""
@@ -135,16 +136,14 @@ def without(words: Iterable[str], removed: Iterable[str]) -> tuple[str, ...]:
     return tuple(left[::-1])
 
 
-def _options(words: Iterable[str], name: str) -> frozenset[str]:
-    values = (value_of(word) for word in words if name_of(word) == name)
-    return frozenset(option for value in values for option in value.split(","))
+def _options(word: str) -> tuple[str, ...]:
+    """The word, of a list one for each of its options."""
+    name, value = name_of(word), value_of(word)
+    values = value.split(",") if name in _OPTION_LISTS else [value]
+    return tuple(f"{name}={one}" for one in values)
 
 
 def _find(words: Iterable[str], wanted: str) -> str:
-    """The word that is, or holds, a wanted one."""
-    name, value = name_of(wanted), value_of(wanted)
-    for word in words:
-        values = value_of(word).split(",") if name in _OPTION_LISTS else [value_of(word)]
-        if name_of(word) == name and value in values:
-            return word
-    return ""
+    """The word that is, or holds, a wanted one of one option."""
+    [option] = _options(wanted)
+    return next((word for word in words if option in _options(word)), "")
