@@ -125,7 +125,8 @@ def _paths(name: LoaderName, read: Reader) -> Iterator[str]:
     generator = LOADERS[name].generator
     if generator is not None:
         yield from (generator.config, generator.candidate, grub.DEFAULTS)
-        yield from (f"{grub.DROP_INS}/{one}" for one in read.names(grub.DROP_INS) if one[0] != ".")
+        drop_ins = (one for one in read.names(grub.DROP_INS) if grub.is_drop_in(one))
+        yield from (f"{grub.DROP_INS}/{one}" for one in drop_ins)
     elif name == "elemental":
         yield from (elemental.ENVIRONMENT, elemental.IMAGE)
     else:

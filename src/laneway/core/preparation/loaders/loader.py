@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from laneway.core.plan import SetBootArguments
 
+ABOUT = "# Written by Laneway. To take it back: laneway host prepare --undo\n"
+"""The first line of a file that is Laneway's alone."""
 Files = Mapping[str, str]
 """Texts by path."""
 
