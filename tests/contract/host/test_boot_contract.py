@@ -297,6 +297,8 @@ async def test_killed_at_every_write(tmp_path: Path, *, undo: bool, rebooted: bo
         assert host.read(CONFIG) in {begun[CONFIG], ended[CONFIG]}
         if rebooted:
             assert host.call(["systemctl", "reboot"]).status == 0
+        [problem] = await verify(hardware_of(host, folder), wanted)
+        assert "was interrupted" in problem
         [recovered] = await recover(hardware_of(host, folder), actor="test", limits=LIMITS)
 
         assert recovered.outcome == "finished", (number, when)

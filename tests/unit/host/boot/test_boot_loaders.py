@@ -338,6 +338,16 @@ async def test_a_block_without_room_is_refused(tmp_path: Path) -> None:
     assert host.read("/oem/grubenv").decode() == full
 
 
+async def test_entries_that_another_program_copies_elsewhere_are_not_changed(
+    tmp_path: Path,
+) -> None:
+    host = host_of(SYSTEMD_BOOT | {"/etc/kernel/proxmox-boot-uuids": "1234-ABCD\n"})
+
+    [refusal] = (await apply(host, tmp_path)).refusals
+
+    assert refusal.reason == "BootLoaderUnknown"
+
+
 async def test_an_unknown_loader_is_refused_with_the_words_to_add(tmp_path: Path) -> None:
     host = host_of({"/boot/extlinux/extlinux.conf": "label linux\n"})
     before = disk(host)
