@@ -17,8 +17,9 @@ from laneway.core.doctor.node_facts import KubeletState, ModuleState, NodeFacts
 from laneway.core.driver_toolkit.standing import Standing
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
+from laneway.core.preparation.judge import ACPI_TABLES
 from laneway.core.programs import SRIOV_MANAGE
-from laneway.host import modules
+from laneway.host import iommu, modules
 from laneway.host.attributes import clean
 from laneway.host.driver_record import read_driver
 from laneway.host.holders import visibility_error
@@ -33,8 +34,6 @@ KUBELET = "/var/lib/kubelet"
 _SECRET = (errno.EACCES, errno.EPERM)
 _MODULES = ("vfio-pci", "vfio", "vfio_iommu_type1")
 _VGPU_MODULES = ("nvidia_vgpu_vfio", "nvidia_vgpu_mgr")
-_TABLES = ("DMAR", "IVRS", "IORT")
-_TABLE_FOLDER = "/sys/firmware/acpi/tables"
 _HUGE_PAGES = "/sys/kernel/mm/hugepages"
 """A folder for each size that the processor has."""
 _UNSET = 0x20000000
@@ -63,9 +62,9 @@ def _files(host: Host, state: str, kubelet: str, log: str, *, sriov_manage: bool
         inventory=inventory,
         kernel=modules.kernel_release(host),
         arguments=tuple(look.text("/proc/cmdline").split()),
-        processor=_processor(look),
-        iommu_groups=len(look.names("/sys/kernel/iommu_groups")),
-        iommu_tables=tuple(one for one in _TABLES if host.exists(f"{_TABLE_FOLDER}/{one}")),
+        processor=iommu.processor_vendor(look.text(iommu.CPUINFO)),
+        iommu_groups=len(look.names(iommu.GROUPS)),
+        iommu_tables=tuple(one for one in iommu.TABLES if host.exists(f"{ACPI_TABLES}/{one}")),
         remapping=_remapping(look),
         unsafe_interrupts=look.text(
             "/sys/module/vfio_iommu_type1/parameters/allow_unsafe_interrupts"
@@ -127,14 +126,6 @@ async def _kernel_log(host: Host) -> str:
         return str(error)
 
 
-def _processor(look: _Look) -> str:
-    for line in look.text("/proc/cpuinfo").splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() == "vendor_id":
-            return value.strip()
-    return ""
-
-
 def _remapping(look: _Look) -> bool | None:
     """The kernel names the controllers of remapped interrupts so, on Intel and AMD."""
     interrupts = look.text("/proc/interrupts")
@@ -145,8 +136,6 @@ def _remapping(look: _Look) -> bool | None:
 
 def _module(host: Host, name: str) -> ModuleState:
     state = modules.module_state(host, name)
-    if name == "vfio-pci" and modules.driver_availability(host, name) == "ready":
-        return "loaded" if state in ("missing", "loadable") else state
     if state == "missing" and host.exists(f"{device_plugin.VFIO_NODES}/vfio"):
         return "built in"  # A part without parameters leaves no other trace.
     return state

@@ -11,6 +11,8 @@ import contextlib
 import os
 import stat
 
+from laneway.host.plans.files import sync_folder
+
 _MODE = 0o644
 _LABEL = "security.selinux"
 
@@ -21,10 +23,11 @@ def replace(path: str, content: str | None) -> None:
     if content is None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
-            _sync(folder)
+            sync_folder(folder)
         return
     with contextlib.suppress(FileExistsError):
         os.mkdir(folder, 0o755)
+        sync_folder(os.path.dirname(folder))
     partial = os.path.join(folder, f".{name}.laneway-new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
@@ -38,7 +41,7 @@ def replace(path: str, content: str | None) -> None:
         with contextlib.suppress(OSError):
             os.unlink(partial)
         raise
-    _sync(folder)
+    sync_folder(folder)
 
 
 def _take_over(path: str, new: int) -> None:
@@ -54,11 +57,3 @@ def _take_over(path: str, new: int) -> None:
     os.fchmod(new, stat.S_IMODE(old.st_mode))
     with contextlib.suppress(OSError):  # a file system, or a kernel, without labels
         os.setxattr(new, _LABEL, os.getxattr(path, _LABEL))
-
-
-def _sync(folder: str) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

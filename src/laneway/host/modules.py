@@ -45,9 +45,10 @@ def module_state(host: Host, module: str) -> ModuleState:
     """Of a module by its name, `-` and `_` being one to the kernel."""
     if _indexed(host, module, "modules.builtin"):
         return "built in"
-    if host.exists(f"/sys/module/{module.replace('-', '_')}"):
+    driver = driver_availability(host, module)
+    if driver == "ready" or host.exists(f"/sys/module/{module.replace('-', '_')}"):
         return "loaded"
-    return "loadable" if _indexed(host, module) else "missing"
+    return driver
 
 
 def _indexed(host: Host, module: str, which: str = "modules.dep") -> bool:

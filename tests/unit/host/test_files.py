@@ -50,6 +50,19 @@ def test_a_file_comes_changes_and_goes(host: Host) -> None:
     host.replace(path, None)  # what is gone may go again
 
 
+def test_a_folder_that_is_made_is_on_the_disk_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = _real(tmp_path)
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")))
+
+    host.replace("/etc/default/grub.d/90-laneway.cfg", "one\n")
+
+    made = str(tmp_path / "etc/default/grub.d")
+    assert {str(tmp_path / "etc/default"), made} <= set(synced)
+
+
 def test_a_link_stays_one(host: Host) -> None:
     host.replace("/etc/grubenv", "new")
 

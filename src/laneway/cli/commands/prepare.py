@@ -116,7 +116,7 @@ def prepare(
         raise click.UsageError(f"--apply and {other} exclude each other")
     plan_only = plan or not (apply_ or undo)
     if plan_only and reboot:
-        raise click.UsageError("--reboot needs --apply or --undo")
+        raise click.UsageError("--reboot needs --apply, or --undo without --plan")
     request = preparing.Request(
         iommu=iommu,
         iommu_passthrough=iommu_passthrough,

@@ -28,7 +28,7 @@ from laneway.host.hardware import Hardware
 from laneway.host.plans.execute import StepError, execute
 from laneway.host.plans.operations.operation import Limits
 from laneway.host.plans.outcome import Progress
-from laneway.host.plans.recover import Recovery, recover
+from laneway.host.plans.recover import recover
 from laneway.host.situation import observe
 from laneway.views.steps import step_count
 
@@ -69,8 +69,7 @@ async def carry_out(
 ) -> None:
     """Carry it out and print each step. Raises Failure where it is refused or fails."""
     with locked(hardware):
-        for recovery in await recover(hardware, actor=ACTOR, progress=Printer()):
-            tell_recovery(recovery)
+        await finish_interrupted(hardware)
         done = 0
         for _ in range(_MAX_ROUNDS):
             decision = desired.decide(await _look(hardware, desired))
@@ -144,10 +143,12 @@ def list_steps(plan: Plan) -> None:
         click.echo(f"  {indent}  {one_line(words)}")
 
 
-def tell_recovery(recovery: Recovery) -> None:
-    outcome = "left as it was found" if recovery.outcome == "left" else recovery.outcome
-    why = f" {recovery.refusal.words}" if recovery.refusal else ""
-    click.echo(one_line(f"An interrupted plan ({recovery.reason}) was {outcome}.{why}"))
+async def finish_interrupted(hardware: Hardware) -> None:
+    """Recover what another command left half done, and print what became of it."""
+    for recovery in await recover(hardware, actor=ACTOR, progress=Printer()):
+        outcome = "left as it was found" if recovery.outcome == "left" else recovery.outcome
+        why = f" {recovery.refusal.words}" if recovery.refusal else ""
+        click.echo(one_line(f"An interrupted plan ({recovery.reason}) was {outcome}.{why}"))
 
 
 class Printer:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import NamedTuple
 
 import click
 
 from laneway.cli import table
 from laneway.cli.errors import Failure, one_line
-from laneway.cli.host.carry_out import Printer, list_steps, until_interrupted
-from laneway.cli.host.hardware import ACTOR, opened
+from laneway.cli.host.carry_out import (
+    Printer,
+    finish_interrupted,
+    list_steps,
+    until_interrupted,
+)
+from laneway.cli.host.hardware import ACTOR, locked, opened
+from laneway.core.pci import NVIDIA
 from laneway.core.plan import BootStep
 from laneway.core.preparation.decide import Preparation, decide, stage_of
 from laneway.core.preparation.wanted import NOTHING, HugePages, Wanted, usual
@@ -23,8 +30,9 @@ from laneway.host.plans.execute import StepError
 from laneway.host.scan import scan
 from laneway.views.steps import step_count
 
-_NVIDIA = "10de"
+_COUNT = re.compile(r"[0-9]{1,9}")
 _NONE = "none"
+_NOTHING_TO_UNDO = "Nothing is left to undo."
 
 
 class Request(NamedTuple):
@@ -44,7 +52,7 @@ def huge_pages(texts: tuple[str, ...]) -> tuple[HugePages, ...]:
     found = []
     for text in texts:
         size, _, count = text.partition("=")
-        if not count.isascii() or not count.isdecimal():
+        if _COUNT.fullmatch(count) is None:
             raise click.UsageError(f"--huge-pages {text[:60]!r}: write SIZE=COUNT, such as 1G=16")
         found.append(HugePages(size, int(count)))
     return tuple(found)
@@ -69,7 +77,7 @@ def _wanted(request: Request, hardware: Hardware) -> Wanted:
     drivers = request.drivers
     if not drivers:
         gpus = [one for one in scan(hardware.host).functions if one.is_gpu]
-        drivers = usual(nvidia=any(one.vendor == _NVIDIA for one in gpus)).blocked_drivers
+        drivers = usual(nvidia=any(one.vendor == NVIDIA for one in gpus)).blocked_drivers
     return Wanted(
         iommu=request.iommu,
         iommu_passthrough=request.iommu_passthrough,
@@ -93,10 +101,14 @@ async def _show(hardware: Hardware, wanted: Wanted) -> None:
     if preparation.plan.steps:
         click.echo("Would do, in this order:")
         list_steps(preparation.plan)
+    elif wanted == NOTHING:
+        click.echo(_NOTHING_TO_UNDO)
     _next(preparation, wanted)
 
 
 async def _carry_out(hardware: Hardware, wanted: Wanted, then_reboot: bool) -> None:
+    with locked(hardware):
+        await finish_interrupted(hardware)
     before = await _look(hardware, wanted)
     try:
         after = await prepare(hardware, wanted, actor=ACTOR, reason="prepare", progress=Printer())
@@ -106,7 +118,7 @@ async def _carry_out(hardware: Hardware, wanted: Wanted, then_reboot: bool) -> N
     _requirements(after)
     _refuse(after, "nothing was changed")
     done = len(before.plan.steps)
-    nothing = "Nothing is left to undo." if wanted == NOTHING else "Nothing is left to write."
+    nothing = _NOTHING_TO_UNDO if wanted == NOTHING else "Nothing is left to write."
     click.echo(f"Done: {step_count(done)}." if done else nothing)
     changed = any(isinstance(step, BootStep) for step in before.plan.steps)
     if not then_reboot:
@@ -139,14 +151,17 @@ def _refuse(preparation: Preparation, effect: str) -> None:
 
 
 def _next(preparation: Preparation, wanted: Wanted) -> None:
-    """The command that comes next, if any."""
-    option = "--undo" if wanted == NOTHING else "--apply"
+    """What comes next, if anything: the command again, because its other options matter as well."""
+    undo = wanted == NOTHING
     match stage_of(preparation):
         case "Planned":
-            click.echo(f"To carry this out: laneway host prepare {option}")
+            how = "without --plan" if undo else "with --apply"
+            click.echo(f"To make these changes, run the same command {how}.")
         case "Staged":
-            command = f"laneway host prepare {option} --reboot"
-            click.echo(f"This takes effect at the next boot: {command}")
+            click.echo(
+                "This takes effect at the next boot. To reboot now, run the same command with "
+                f"{'--undo' if undo else '--apply'} --reboot."
+            )
         case "Ready" if wanted != NOTHING:
             click.echo("The host is prepared.")
         case _:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from laneway.core.doctor.finding import PREPARE, Finding, advice, ok, problem
 from laneway.core.doctor.node_facts import NodeFacts
 from laneway.core.passthrough.usability import VFIO_DRIVER, Reason, ReasonKind, remedy
+from laneway.core.preparation.arguments import iommu_off
 
-_OFF = ("iommu=off", "intel_iommu=off", "amd_iommu=off")
 _INTEL = "GenuineIntel"
 _PARTS = ("vfio", "vfio_iommu_type1")
 """What vfio-pci works with."""
@@ -28,7 +28,7 @@ def _iommu(facts: NodeFacts) -> Finding:
     if facts.iommu_groups:
         return ok("Iommu", f"the IOMMU is on: {facts.iommu_groups} groups")
     why = "Without it no device can be isolated, so VMs cannot use any."
-    off = [word for word in facts.arguments if word in _OFF]
+    off = [word for word in facts.arguments if iommu_off([word])]
     if off:
         return problem(
             "Iommu",

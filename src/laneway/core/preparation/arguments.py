@@ -45,11 +45,6 @@ def of_kernel(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(words[: words.index(_TO_INIT)] if _TO_INIT in words else words)
 
 
-def ends_early(line: str) -> bool:
-    """Whether what is added at the end of the line does not reach the kernel."""
-    return _TO_INIT in split(line)
-
-
 def name_of(word: str) -> str:
     """The parameter, spelled with `_`: to the kernel it is the same as `-`."""
     return word.replace('"', "").partition("=")[0].replace("-", "_")
@@ -69,19 +64,20 @@ def is_same(one: str, other: str) -> bool:
 
 
 def has(words: Iterable[str], wanted: str) -> bool:
-    """Whether a word is among them, in whatever spelling, or as one option of a list."""
-    name, value = name_of(wanted), value_of(wanted)
-    if name in _OPTION_LISTS:
-        return value in _options(words, name)
+    """Whether a word is among them, in whatever spelling; of a list, each of its options."""
+    words = tuple(words)
+    if name_of(wanted) in _OPTION_LISTS:
+        return all(_find(words, option) for option in _options(wanted))
     return any(is_same(word, wanted) for word in words)
 
 
 def against(words: Iterable[str], wanted: str) -> str:
     """The word among them that contradicts a wanted one; empty when none does."""
     words = tuple(words)
-    for opposite in _OPPOSITES.get(wanted, ()):
-        if found := _find(words, opposite):
-            return found
+    for option in _options(wanted):
+        for opposite in _OPPOSITES.get(option, ()):
+            if found := _find(words, opposite):
+                return found
     name = name_of(wanted)
     if name in _REPEATED:
         return ""
@@ -117,19 +113,11 @@ def huge_pages(words: Iterable[str]) -> dict[str, str]:
     return pages
 
 
-def grouped(words: Iterable[str]) -> tuple[str, ...]:
-    """The words, those in one that mean something only together: `hugepagesz=1G hugepages=4`."""
-    groups: list[str] = []
-    for word in words:
-        if name_of(word) == "hugepages" and groups and name_of(groups[-1]) == "hugepagesz":
-            groups[-1] += f" {word}"
-        else:
-            groups.append(word)
-    return tuple(groups)
-
-
 def lacks(words: Sequence[str], group: str) -> bool:
-    """Whether a word, or words that belong together, must be added for what they mean."""
+    """Whether a word must be added for what it means.
+
+    Or words that belong together: `hugepagesz=1G hugepages=4`.
+    """
     name = name_of(group)
     if name == "hugepagesz":
         [(size, count)] = huge_pages(group.split()).items()
@@ -148,16 +136,14 @@ def without(words: Iterable[str], removed: Iterable[str]) -> tuple[str, ...]:
     return tuple(left[::-1])
 
 
-def _options(words: Iterable[str], name: str) -> frozenset[str]:
-    values = (value_of(word) for word in words if name_of(word) == name)
-    return frozenset(option for value in values for option in value.split(","))
+def _options(word: str) -> tuple[str, ...]:
+    """The word, of a list one for each of its options."""
+    name, value = name_of(word), value_of(word)
+    values = value.split(",") if name in _OPTION_LISTS else [value]
+    return tuple(f"{name}={one}" for one in values)
 
 
 def _find(words: Iterable[str], wanted: str) -> str:
-    """The word that is, or holds, a wanted one."""
-    name, value = name_of(wanted), value_of(wanted)
-    for word in words:
-        values = value_of(word).split(",") if name in _OPTION_LISTS else [value_of(word)]
-        if name_of(word) == name and value in values:
-            return word
-    return ""
+    """The word that is, or holds, a wanted one of one option."""
+    [option] = _options(wanted)
+    return next((word for word in words if option in _options(word)), "")

@@ -21,8 +21,6 @@ class BootLoader(msgspec.Struct, frozen=True, kw_only=True):
     """What boots the host, and the files from which it does so."""
 
     name: LoaderName = "unknown"
-    evidence: str = ""
-    """What it was recognised by, for people."""
     files: Mapping[str, str] = {}
     """Content of its files, and of those that Laneway writes there, by path. What is not here is
     not there, unless it is unreadable."""

@@ -28,7 +28,7 @@ class Judged(NamedTuple):
 
     requirement: Requirement
     group: str = ""
-    """Words that belong together, `arguments.grouped`; empty where none is needed."""
+    """Words that belong together, see `arguments.lacks`; empty where none is needed."""
     refusal: Refusal | None = None
 
 

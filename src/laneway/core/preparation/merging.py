@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
+from laneway.core.preparation.arguments import name_of, value_of
 from laneway.core.preparation.wanted import Wanted, invalid
 
 T = TypeVar("T")
@@ -70,6 +71,6 @@ def _values(wanted: Wanted) -> dict[str, set[str]]:
     for pages in wanted.huge_pages:
         found.setdefault(f"the number of {pages.size} huge pages", set()).add(str(pages.count))
     for word in wanted.kernel_arguments:
-        name, given, value = word.partition("=")
-        found.setdefault(f"kernel argument {name}", set()).add(value if given else "set")
+        value = value_of(word) if "=" in word else "set"
+        found.setdefault(f"kernel argument {name_of(word)}", set()).add(value)
     return found

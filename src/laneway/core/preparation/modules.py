@@ -8,6 +8,7 @@ from laneway.core.passthrough.usability import VFIO_DRIVER
 from laneway.core.plan import LoadModule, Step, WriteConfiguration
 from laneway.core.preparation.facts import BootFacts
 from laneway.core.preparation.loaders.elemental import STAGE
+from laneway.core.preparation.loaders.loader import ABOUT
 from laneway.core.preparation.requirements import Requirement
 from laneway.core.preparation.wanted import Wanted
 
@@ -15,8 +16,6 @@ MODULES = ("vfio", "vfio_iommu_type1", "vfio_pci")
 LOADED_AT_BOOT = "/etc/modules-load.d/laneway.conf"
 OWN_FILES = (LOADED_AT_BOOT, STAGE)
 """All that is written here: a closed table."""
-
-_ABOUT = "# Written by Laneway. To take it back: laneway host prepare --undo\n"
 
 
 class Change(NamedTuple):
@@ -62,7 +61,7 @@ def _requirement(state: str, facts: BootFacts, path: str, steps: list[Step]) -> 
 def _content(path: str) -> str:
     if path == STAGE:
         lines = [
-            _ABOUT.rstrip("\n"),
+            ABOUT.rstrip("\n"),
             'name: "Laneway: drivers that pass devices to VMs"',
             "stages:",
             "  boot:",
@@ -71,5 +70,5 @@ def _content(path: str) -> str:
             f"        - modprobe -a {' '.join(MODULES)}",
         ]
     else:
-        lines = [_ABOUT.rstrip("\n"), *MODULES]
+        lines = [ABOUT.rstrip("\n"), *MODULES]
     return "".join(f"{line}\n" for line in lines)

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from laneway.core.preparation.arguments import BLACKLIST, against, iommu_off, name_of
+
 MODULE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,60}")
 """Of a kernel module: nothing that a program could take for an option, nor for a path."""
 HUGE_PAGE_SIZES = ("64K", "2M", "32M", "512M", "1G", "2G", "16G")
@@ -74,7 +76,6 @@ _BOOTING = frozenset(
     ]
 )
 """Parameters that decide what boots, or how it is protected. They are the administrator's."""
-_TRANSLATED = ("iommu=nopt", "iommu.passthrough=0")
 _PREFIXES = ("rd.", "systemd.", "cos_", "elemental.", "ostree", "module.sig_")
 
 
@@ -149,19 +150,17 @@ def _argument(word: str, wanted: Wanted) -> str:
         return f"is longer than {_LONGEST} characters"
     if _ARGUMENT.fullmatch(word) is None:
         return "is not NAME or NAME=VALUE of letters, digits and _ . , : ; / + @ % * -"
-    name = word.partition("=")[0].replace("-", "_").lower()
+    name = name_of(word).lower()
     if name in _BOOTING or name.startswith(_PREFIXES):
         return "decides how the host boots, which Laneway leaves to its administrator"
-    if name == "modprobe.blacklist":
+    if name == BLACKLIST:
         return "keeps drivers off devices; use the blocked drivers of the policy instead"
-    if wanted.iommu_passthrough and word in _TRANSLATED:
-        return (
-            "has the host's own devices translated; IOMMU passthrough, which is requested, does not"
-        )
     if name in ("hugepages", "hugepagesz"):
         return "depends on its neighbours; use the huge pages of the policy instead"
-    if wanted.iommu and word in ("iommu=off", "intel_iommu=off", "amd_iommu=off"):
-        return "switches off the IOMMU, which is requested too"
+    if wanted.iommu and iommu_off([word]):
+        return "switches off the IOMMU, which is requested as well"
+    if wanted.iommu_passthrough and against([word], "iommu=pt"):
+        return "contradicts iommu=pt, which is requested as well"
     return ""
 
 

@@ -6,21 +6,18 @@ import asyncio
 
 import msgspec
 
-from laneway.core.doctor.node_facts import ModuleState
 from laneway.core.passthrough.usability import VFIO_DRIVER
 from laneway.core.preparation.facts import BootFacts
 from laneway.core.preparation.judge import ACPI_TABLES
 from laneway.core.preparation.modules import OWN_FILES
 from laneway.core.preparation.wanted import MODULE_NAME, NOTHING, Wanted
-from laneway.host import modules
+from laneway.host import iommu, modules
 from laneway.host.boot import removed
 from laneway.host.boot.loader import Reader, read_loader
 from laneway.host.boot.needed import needed
 from laneway.host.hardware import Hardware
 from laneway.host.port import Host
 
-_TABLES = ("DMAR", "IVRS", "IORT", "VIOT")
-_GROUPS = "/sys/kernel/iommu_groups"
 _HUGE_PAGES = "/sys/kernel/mm/hugepages"
 _MODPROBE = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -39,11 +36,11 @@ def _read(host: Host, wanted: Wanted) -> BootFacts:
     return BootFacts(
         boot_id=(read.text(_BOOT_ID) or "").strip(),
         kernel=modules.kernel_release(host),
-        processor=_processor(read),
+        processor=iommu.processor_vendor(read.text(iommu.CPUINFO) or ""),
         command_line=(read.text("/proc/cmdline") or "").strip(),
-        iommu_groups=len(read.names(_GROUPS)),
-        iommu_tables=tuple(one for one in _TABLES if one in tables),
-        modules={name: _module(host, name) for name in (VFIO_DRIVER, *drivers)},
+        iommu_groups=len(read.names(iommu.GROUPS)),
+        iommu_tables=tuple(one for one in iommu.TABLES if one in tables),
+        modules={name: modules.module_state(host, name) for name in (VFIO_DRIVER, *drivers)},
         needed=needed(host, drivers) if drivers else {},
         blocked=_blocked(read),
         memory=_memory(read),
@@ -52,21 +49,6 @@ def _read(host: Host, wanted: Wanted) -> BootFacts:
         files=read.texts(OWN_FILES),
         unreadable=read.unreadable,
     )
-
-
-def _module(host: Host, name: str) -> ModuleState:
-    if name == VFIO_DRIVER and modules.driver_availability(host, name) == "ready":
-        state = modules.module_state(host, name)
-        return "loaded" if state in ("missing", "loadable") else state
-    return modules.module_state(host, name)
-
-
-def _processor(read: Reader) -> str:
-    for line in (read.text("/proc/cpuinfo") or "").splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() == "vendor_id":
-            return value.strip()
-    return ""
 
 
 def _blocked(read: Reader) -> frozenset[str]:

@@ -59,12 +59,12 @@ class Reader:
 
 def read_loader(read: Reader) -> BootLoader:
     """What boots the host."""
-    name, evidence = _recognise(read)
+    name = _recognise(read)
     if name == "unknown":
         return BootLoader()
     files = read.texts(_paths(name, read))
     missing = tuple(absent(read.host, LOADERS[name], files))
-    return BootLoader(name=name, evidence=evidence, files=files, missing=missing)
+    return BootLoader(name=name, files=files, missing=missing)
 
 
 def absent(host: Host, loader: Loader, files: Mapping[str, str]) -> Iterator[str]:
@@ -88,30 +88,28 @@ def _places(entry: Entry, path: str) -> Iterator[str]:
         yield f"/boot/{posixpath.basename(path)}"
 
 
-def _recognise(read: Reader) -> tuple[LoaderName, str]:
+def _recognise(read: Reader) -> LoaderName:
     host = read.host
     if host.exists(_COPIED):
-        return "unknown", ""
+        return "unknown"
     if host.exists(elemental.IMAGE):
-        return "elemental", f"{elemental.IMAGE} is there"
+        return "elemental"
     used = _used(host)
     if used.startswith("systemd-boot"):
-        return "systemd-boot", f"{used} reports so to the firmware"
+        return "systemd-boot"
     mkconfig = " ".join(read.texts(_MKCONFIG).values())
     if host.exists(grub.DEBIAN_CONFIG) and "/default/grub.d/" in mkconfig:
-        return "grub", f"{grub.DEBIAN_CONFIG} is there, and grub-mkconfig reads {grub.DROP_INS}"
+        return "grub"
     defaults = read.text(grub.DEFAULTS) or ""
     entries = [path for folder in entry_files.FOLDERS for path in read.names(folder)]
     reads_entries = "blscfg" in " ".join(read.texts(_BLS_CONFIGS).values())
     if entries and (reads_entries or "GRUB_ENABLE_BLSCFG=true" in defaults.replace('"', "")):
-        return "bls", "GRUB reads entries (blscfg)"
+        return "bls"
     if host.exists(grub.SUSE_CONFIG) and defaults:
-        return "grub2", f"{grub.SUSE_CONFIG} and {grub.DEFAULTS} are there"
-    if entries and not used.startswith("GRUB"):
-        found = next((folder for folder in _SYSTEMD_BOOT if host.exists(folder)), "")
-        if found:
-            return "systemd-boot", f"{found} and entries are there"
-    return "unknown", ""
+        return "grub2"
+    if entries and not used.startswith("GRUB") and any(map(host.exists, _SYSTEMD_BOOT)):
+        return "systemd-boot"
+    return "unknown"
 
 
 def _used(host: Host) -> str:
@@ -127,7 +125,8 @@ def _paths(name: LoaderName, read: Reader) -> Iterator[str]:
     generator = LOADERS[name].generator
     if generator is not None:
         yield from (generator.config, generator.candidate, grub.DEFAULTS)
-        yield from (f"{grub.DROP_INS}/{one}" for one in read.names(grub.DROP_INS) if one[0] != ".")
+        drop_ins = (one for one in read.names(grub.DROP_INS) if grub.is_drop_in(one))
+        yield from (f"{grub.DROP_INS}/{one}" for one in drop_ins)
     elif name == "elemental":
         yield from (elemental.ENVIRONMENT, elemental.IMAGE)
     else:

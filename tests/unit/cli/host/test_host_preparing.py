@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import click
 import pytest
 
 from laneway.cli.errors import Failure
+from laneway.cli.host.hardware import opened
 from laneway.cli.host.preparing import Request, huge_pages, prepare_host
+from laneway.core.preparation.wanted import Wanted
+from laneway.host.boot.prepare import prepare
+from laneway.sim.faults import Killed
+from laneway.sim.host import SimulatedHost
 
 HOST = "a2,iommu=off"
 USUAL = Request(
@@ -53,12 +59,12 @@ def test_planned_applied_rebooted_and_undone(node: Node) -> None:
     planned = node.run("plan")
     assert set(states(planned).values()) == {"Missing"}
     assert "add to the kernel command line: intel_iommu=on modprobe.blacklist=nouveau" in planned
-    assert planned.endswith("To carry this out: laneway host prepare --apply\n")
+    assert planned.endswith("run the same command with --apply.\n")
 
     applied = node.run("apply")
     assert states(applied)["Iommu"] == "RebootNeeded"
     assert "Done: 3 steps." in applied
-    assert applied.endswith("laneway host prepare --apply --reboot\n")
+    assert applied.endswith("run the same command with --apply --reboot.\n")
 
     assert node.run("apply", reboot=True).endswith("The host reboots.\n")
     ready = node.run("plan")
@@ -72,7 +78,22 @@ def test_planned_applied_rebooted_and_undone(node: Node) -> None:
     assert states(undone)["Removed/intel_iommu=on"] == "RebootNeeded"
     assert node.run("undo", reboot=True).endswith("The host reboots.\n")
     assert "Nothing is left to undo." in node.run("undo")
+    assert "Nothing is left to undo." in node.run("plan undo")
     assert states(node.run("plan"))["Iommu"] == "Missing"
+
+
+def test_what_an_earlier_command_left_half_done_is_said(node: Node, tmp_path: Path) -> None:
+    wanted = Wanted(iommu=True, vfio_at_boot=True, blocked_drivers=("nouveau",))
+    with opened(HOST, str(tmp_path)) as hardware:
+        assert isinstance(hardware.host, SimulatedHost)
+        hardware.host.faults.kill_at(3, "before")
+        with pytest.raises(Killed):
+            asyncio.run(prepare(hardware, wanted, actor="test", reason="earlier"))
+
+    said = node.run("apply")
+
+    assert "An interrupted plan (earlier) was finished." in said
+    assert "Nothing is left to write." in said
 
 
 def test_a_refusal_is_said_and_changes_nothing(node: Node) -> None:
@@ -96,6 +117,6 @@ def test_options_say_what_is_requested(node: Node) -> None:
     found = states(node.run("plan", request))
 
     assert set(found) == {"IommuPassthrough", "HugePages/1G", "KernelArgument/pcie_aspm=off"}
-    for wrong in ("1G", "1G=", "1G=x", "1G=-1"):
+    for wrong in ("1G", "1G=", "1G=x", "1G=-1", f"1G={'9' * 5000}"):
         with pytest.raises(click.UsageError, match="SIZE=COUNT"):
             huge_pages((wrong,))

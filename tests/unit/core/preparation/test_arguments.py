@@ -44,8 +44,7 @@ def test_what_follows_two_dashes_is_for_init() -> None:
     words = arguments.split("ro quiet -- intel_iommu=on")
 
     assert arguments.of_kernel(words) == ("ro", "quiet")
-    assert arguments.ends_early("ro -- single")
-    assert not arguments.ends_early('ro x="a -- b"')
+    assert arguments.of_kernel(arguments.split('ro x="a -- b"')) == ("ro", 'x="a -- b"')
 
 
 @pytest.mark.parametrize(
@@ -54,6 +53,7 @@ def test_what_follows_two_dashes_is_for_init() -> None:
         ("ro intel_iommu=off", "intel_iommu=on", "intel_iommu=off"),
         ("intel_iommu=sm_on,off", "intel_iommu=on", "intel_iommu=sm_on,off"),
         ("iommu=off", "intel_iommu=on", "iommu=off"),
+        ("intel_iommu=off", "intel_iommu=on,sm_on", "intel_iommu=off"),
         ("intel_iommu=igfx_off", "intel_iommu=on", ""),
         ("iommu=nopt", "iommu=pt", "iommu=nopt"),
         ("iommu=soft", "iommu=pt", ""),
@@ -69,6 +69,8 @@ def test_what_an_administrator_wrote_may_contradict(line: str, wanted: str, foun
 def test_an_option_of_a_list_is_there() -> None:
     assert arguments.has(["intel_iommu=on,sm_on"], "intel_iommu=on")
     assert not arguments.has(["intel_iommu=sm_on"], "intel_iommu=on")
+    assert arguments.has(["intel_iommu=on", "intel_iommu=strict,sm_on"], "intel_iommu=on,sm_on")
+    assert not arguments.has(["intel_iommu=on"], "intel_iommu=on,sm_on")
 
 
 def test_all_lists_of_blocked_modules_count() -> None:

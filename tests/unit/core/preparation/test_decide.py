@@ -183,7 +183,7 @@ REQUESTS = st.builds(
     iommu_passthrough=st.booleans(),
     blocked_drivers=st.sets(st.sampled_from(["nouveau", "nvidiafb"])).map(tuple),
     huge_pages=st.sampled_from([(), (HugePages("1G", 4),), (HugePages("2M", 4),)]),
-    kernel_arguments=st.sets(st.sampled_from(["a=1", "b", "c=2"])).map(tuple),
+    kernel_arguments=st.sets(st.sampled_from(["a=1", "b", "c=2", "iommu=pt,strict"])).map(tuple),
 )
 
 

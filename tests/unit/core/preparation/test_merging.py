@@ -42,6 +42,11 @@ def test_two_consoles_of_one_policy_are_no_contradiction() -> None:
             Wanted(kernel_arguments=("mitigations=auto",)),
             "kernel argument mitigations is off in a and auto in b",
         ),
+        (
+            Wanted(kernel_arguments=("pcie-aspm=off",)),
+            Wanted(kernel_arguments=("pcie_aspm=force",)),
+            "kernel argument pcie_aspm is off in a and force in b",
+        ),
         (Wanted(iommu=True), Wanted(kernel_arguments=("iommu=off",)), "switches off the IOMMU"),
     ],
 )

@@ -55,6 +55,7 @@ def test_whatever_is_valid_is_one_plain_word(text: str) -> None:
         Wanted(huge_pages=(HugePages("2M", 0),)),
         Wanted(huge_pages=(HugePages("2M", 1), HugePages("2M", 2))),
         Wanted(iommu=True, kernel_arguments=("intel_iommu=off",)),
+        Wanted(iommu=True, kernel_arguments=("intel-iommu=sm_on,off",)),
         Wanted(kernel_arguments=("a=1",) * 33),
     ],
 )

@@ -5,8 +5,6 @@ Each is prepared, looked at again, killed in the middle, and undone to the byte.
 
 from __future__ import annotations
 
-import itertools
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -25,9 +23,10 @@ from laneway.host.hardware import Hardware
 from laneway.host.plans.operations.operation import Limits
 from laneway.host.plans.recover import recover
 from laneway.host.plans.state import open_state
-from laneway.sim.faults import Killed, When
+from laneway.sim.faults import Killed
 from laneway.sim.host import SimulatedHost
 from laneway.sim.programs import Program
+from support.cut_disks import disk, kills
 
 WANTED = Wanted(
     iommu=True,
@@ -184,22 +183,6 @@ async def next_boot(host: SimulatedHost, folder: Path) -> list[tuple[str, ...]]:
     return [of_kernel(entry.words) for entry in configured(facts).entries]
 
 
-def disk(host: SimulatedHost) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-
-    def walk(folder: str) -> None:
-        for name, is_folder in host.entries(folder).items():
-            if is_folder:
-                walk(f"{folder}/{name}")
-            else:
-                found[f"{folder}/{name}"] = host.read(f"{folder}/{name}")
-
-    for top in ("/boot", "/etc", "/oem"):
-        if host.exists(top):
-            walk(top)
-    return found
-
-
 async def test_prepared_and_undone_to_the_byte(tree: Tree, tmp_path: Path) -> None:
     host = host_of(tree.files)
     before = disk(host)
@@ -254,14 +237,6 @@ async def test_a_contradiction_names_the_file(tree: Tree, tmp_path: Path) -> Non
     assert b"iommu=off" in before[place]
     assert "iommu=off" in refusal.words
     assert disk(host) == before
-
-
-def kills(count: int) -> list[tuple[int, When]]:
-    """Every write with every moment, or with one in turn: see `test_crash_contract`."""
-    moments: tuple[When, ...] = ("before", "during", "after")
-    if os.environ.get("LANEWAY_KILLS"):
-        return list(itertools.product(range(1, count + 1), moments))
-    return [(number, moments[number % 3]) for number in range(1, count + 1)]
 
 
 @pytest.mark.parametrize("undo", [False, True], ids=["apply", "undo"])
@@ -361,6 +336,16 @@ async def test_a_block_without_room_is_refused(tmp_path: Path) -> None:
 
     assert "no room for" in refused.refusals[0].words
     assert host.read("/oem/grubenv").decode() == full
+
+
+async def test_entries_that_another_program_copies_elsewhere_are_not_changed(
+    tmp_path: Path,
+) -> None:
+    host = host_of(SYSTEMD_BOOT | {"/etc/kernel/proxmox-boot-uuids": "1234-ABCD\n"})
+
+    [refusal] = (await apply(host, tmp_path)).refusals
+
+    assert refusal.reason == "BootLoaderUnknown"
 
 
 async def test_an_unknown_loader_is_refused_with_the_words_to_add(tmp_path: Path) -> None:

@@ -74,10 +74,6 @@ def _damage(files: Files) -> Iterator[str]:
         yield f"entries take over ${_VARIABLE}, which {ENVIRONMENT} does not set"
 
 
-def _by_hand(words: Sequence[str]) -> str:
-    return f'grubby --update-kernel=ALL --args="{" ".join(words)}"'
-
-
 def _allowed(path: str) -> bool:
     own = (entry_files.COMMAND_LINE, entry_files.RECORD, ENVIRONMENT)
     return entry_files.is_entry(path) or path in own
@@ -88,7 +84,6 @@ LOADER = Loader(
     boots=_boots,
     steps=_steps,
     damage=_damage,
-    by_hand=_by_hand,
     allowed=_allowed,
     sources=_allowed,
 )

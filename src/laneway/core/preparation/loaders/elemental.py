@@ -74,16 +74,11 @@ def _damage(files: Files) -> Iterator[str]:
         yield f"{IMAGE} does not add ${_VARIABLE} to the kernel command line"
 
 
-def _by_hand(words: Sequence[str]) -> str:
-    return f'grub2-editenv {ENVIRONMENT} set {_VARIABLE}="{" ".join(words)}", with what it has'
-
-
 LOADER = Loader(
     entries=_entries,
     boots=lambda _: (),
     steps=_steps,
     damage=_damage,
-    by_hand=_by_hand,
     allowed=lambda path: path == ENVIRONMENT,
     sources=lambda path: path in (ENVIRONMENT, IMAGE),
 )

@@ -26,7 +26,6 @@ RECORD = "/etc/kernel/laneway-arguments"
 _NAME = re.compile(rf"(?:{'|'.join(FOLDERS)})/[A-Za-z0-9][A-Za-z0-9._+~-]*\.conf")
 _COMMENT = "# added by Laneway: "
 _RESCUE = re.compile(r"rescue|memtest")
-_VARIABLE = re.compile(r"\$(\w+)")
 
 
 def is_entry(path: str) -> bool:
@@ -150,8 +149,3 @@ def _rewritten(text: str, ours: Sequence[str], words: Sequence[str]) -> str:
 def _record_text(added: Mapping[str, Sequence[str]]) -> str | None:
     lines = [f"{place}: {' '.join(words)}\n" for place, words in added.items() if words]
     return "".join(["# Kernel arguments that Laneway has added.\n", *lines]) if lines else None
-
-
-def references(words: Sequence[str], variable: str) -> bool:
-    """Whether options take over a variable of GRUB's."""
-    return any(variable in _VARIABLE.findall(word) for word in words)

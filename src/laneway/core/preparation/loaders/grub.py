@@ -17,7 +17,7 @@ from functools import partial
 from laneway.core.plan import SetBootArguments
 from laneway.core.preparation.arguments import without
 from laneway.core.preparation.facts import LoaderName
-from laneway.core.preparation.loaders.loader import Entry, Files, Generator, Loader
+from laneway.core.preparation.loaders.loader import ABOUT, Entry, Files, Generator, Loader
 from laneway.core.programs import GRUB2_MKCONFIG, GRUB_MKCONFIG
 
 DEFAULTS = "/etc/default/grub"
@@ -35,9 +35,13 @@ _OWN = ("10_linux", "20_linux_xen", "10_linux_zfs")
 administrator's own do not."""
 _RESCUE = frozenset(("single", "recovery"))
 _LINE = re.compile(r'GRUB_CMDLINE_LINUX="\$GRUB_CMDLINE_LINUX ([^"$`\\]+)"  # Laneway')
-_ABOUT = "# Written by Laneway. To take it back: laneway host prepare --undo\n"
 _KERNELS = ("linux", "linux16", "linuxefi")
 _INITRDS = ("initrd", "initrd16", "initrdefi")
+
+
+def is_drop_in(name: str) -> bool:
+    """Whether grub-mkconfig reads a file of `DROP_INS`: no backup of an editor or a package."""
+    return name.endswith(".cfg") and not name.startswith(".")
 
 
 def _line(words: Sequence[str]) -> str:
@@ -51,7 +55,7 @@ def _written(text: str) -> tuple[str, ...]:
 
 
 def _drop_in(_text: str | None, words: Sequence[str]) -> str | None:
-    return _ABOUT + _line(words) if words else None
+    return ABOUT + _line(words) if words else None
 
 
 def _appended(text: str | None, words: Sequence[str]) -> str:
@@ -138,14 +142,13 @@ def _damage(config: str, files: Files) -> Iterator[str]:
         yield f"{config} has no entry that boots this system"
 
 
-def _loader(name: LoaderName, program: str, config: str, source: str, by_hand: str) -> Loader:
+def _loader(name: LoaderName, program: str, config: str, source: str) -> Loader:
     generator = Generator(program, config, f"{config}.laneway")
     return Loader(
         entries=partial(_entries, config, source),
         boots=partial(_boots, config),
         steps=partial(_steps, name, generator),
         damage=partial(_damage, config),
-        by_hand=lambda words: by_hand.format(" ".join(words)),
         allowed=lambda path: path == source,
         sources=lambda path: path == DEFAULTS or path.startswith(f"{DROP_INS}/"),
         generator=generator,
@@ -154,18 +157,5 @@ def _loader(name: LoaderName, program: str, config: str, source: str, by_hand: s
 
 _SOURCES = {"grub": (DROP_IN, _drop_in), "grub2": (DEFAULTS, _appended)}
 
-DEBIAN = _loader(
-    "grub",
-    GRUB_MKCONFIG,
-    DEBIAN_CONFIG,
-    DROP_IN,
-    'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {}" in /etc/default/grub, then update-grub',
-)
-SUSE = _loader(
-    "grub2",
-    GRUB2_MKCONFIG,
-    SUSE_CONFIG,
-    DEFAULTS,
-    'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {}" in /etc/default/grub, then '
-    "grub2-mkconfig -o /boot/grub2/grub.cfg",
-)
+DEBIAN = _loader("grub", GRUB_MKCONFIG, DEBIAN_CONFIG, DROP_IN)
+SUSE = _loader("grub2", GRUB2_MKCONFIG, SUSE_CONFIG, DEFAULTS)

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from laneway.core.plan import SetBootArguments
 
+ABOUT = "# Written by Laneway. To take it back: laneway host prepare --undo\n"
+"""The first line of a file that is Laneway's alone."""
 Files = Mapping[str, str]
 """Texts by path."""
 
@@ -49,12 +51,11 @@ class Loader(NamedTuple):
     boots: Callable[[Files], tuple[Entry, ...]]
     """All that can be started, rescue entries included: their kernels must be there."""
     steps: Callable[[Files, Sequence[str]], tuple[SetBootArguments, ...]]
-    """What makes the words of Laneway in every entry exactly these (`arguments.grouped`), as far as
-    an administrator did not write them there. Raises ValueError when they cannot be written."""
+    """What makes the words of Laneway in every entry exactly these (groups of `arguments.lacks`),
+    as far as an administrator did not write them there. Raises ValueError when they cannot be
+    written."""
     damage: Callable[[Files], Iterator[str]]
     """What in these files would keep the machine from booting, in words."""
-    by_hand: Callable[[Sequence[str]], str]
-    """How an administrator adds words: the exact line."""
     allowed: Callable[[str], bool]
     """Whether Laneway may write a path for this loader: a closed table."""
     sources: Callable[[str], bool]

@@ -22,12 +22,6 @@ def _damage(files: Files) -> Iterator[str]:
         yield f"no entry in {', '.join(entry_files.FOLDERS)} boots this system"
 
 
-def _by_hand(words: Sequence[str]) -> str:
-    return (
-        f"{' '.join(words)} at the end of {entry_files.COMMAND_LINE}, then kernel-install add-all"
-    )
-
-
 def _allowed(path: str) -> bool:
     return entry_files.is_entry(path) or path in (entry_files.COMMAND_LINE, entry_files.RECORD)
 
@@ -37,7 +31,6 @@ LOADER = Loader(
     boots=entry_files.all_entries,
     steps=_steps,
     damage=_damage,
-    by_hand=_by_hand,
     allowed=_allowed,
     sources=_allowed,
 )
