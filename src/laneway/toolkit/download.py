@@ -173,8 +173,7 @@ class _Transfer:
         except OSError as error:
             if isinstance(error, aiohttp.ClientError | TimeoutError):
                 raise
-            why = error.strerror or str(error)
-            raise ToolkitError(failure.no_room(self._part, why)) from None
+            raise ToolkitError(failure.no_room(error, self._part)) from None
 
     async def _receive(self, response: aiohttp.ClientResponse, answer: transfer.Answer) -> None:
         if answer.start == 0:
