@@ -64,6 +64,9 @@ class Daemons:
         self._vgpud = vgpud
         self._manager = manager
         self._running: _Daemon | None = None
+        self._kept = False
+        """Whether the manager is to run, also while it does not."""
+        self._ends: list[float] = []
 
     def pids(self) -> frozenset[int]:
         """The processes that end with `stop`."""
@@ -71,30 +74,40 @@ class Daemons:
 
     async def start(self) -> None:
         """Start what the release has. Raises ToolkitError."""
+        await self._launch()
+        self._kept, self._ends = self._running is not None, []
+
+    async def watch(self) -> None:
+        """Keep the manager running. Raises ToolkitError when it ends again and again.
+
+        May be cancelled at any time, also while the manager is started again: the next call goes on
+        from there.
+        """
+        while self._kept:
+            if self._running:
+                await self._running.ended()
+                self._running = None
+                self._count_end()
+            await asyncio.sleep(_PAUSE)
+            await self._launch()
+        await asyncio.Event().wait()
+
+    def _count_end(self) -> None:
+        name, now = os.path.basename(self._manager), time.monotonic()
+        self._ends = [one for one in self._ends if now - one < _WINDOW] + [now]
+        if len(self._ends) > _RESTARTS:
+            raise ToolkitError(failure.daemon_failed(name, f"ended {len(self._ends)} times"))
+        log.warning("%s ended and is started again", name)
+
+    async def _launch(self) -> None:
         if os.access(self._vgpud, os.X_OK):
             await self._once(self._vgpud)
         if os.access(self._manager, os.X_OK):
             self._running = await self._daemon(self._manager)
 
-    async def watch(self) -> None:
-        """Keep the manager running. Raises ToolkitError when it ends again and again."""
-        ends: list[float] = []
-        while self._running:
-            await self._running.ended()
-            self._running = None
-            now = time.monotonic()
-            ends = [one for one in ends if now - one < _WINDOW] + [now]
-            name = os.path.basename(self._manager)
-            if len(ends) > _RESTARTS:
-                raise ToolkitError(failure.daemon_failed(name, f"ended {len(ends)} times"))
-            log.warning("%s ended and is started again", name)
-            await asyncio.sleep(_PAUSE)
-            await self.start()
-        await asyncio.Event().wait()
-
     async def stop(self) -> None:
         """End the manager, by force if it must be."""
-        running, self._running = self._running, None
+        running, self._running, self._kept = self._running, None, False
         if running is None:
             return
         for number in (signal.SIGTERM, signal.SIGKILL):
@@ -147,11 +160,12 @@ class Daemons:
 def _adopted(name: str) -> int:
     """The child of this process that has this name; 0 if none has."""
     for entry in filter(str.isdecimal, os.listdir("/proc")):
-        with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", encoding="utf-8") as file:
-            head, _, rest = file.read().rpartition(") ")
+        with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:
+            # Any process of the node names itself, in any bytes.
+            head, _, rest = file.read().rpartition(b") ")
             state, parent, *_ = rest.split()
-            if head.partition("(")[2] == name[:_COMM] and int(parent) == os.getpid():
-                if state not in "ZX":
+            if head.partition(b"(")[2] == name[:_COMM].encode() and int(parent) == os.getpid():
+                if state not in b"ZX":
                     return int(entry)
                 _reap(int(entry))
     return 0

@@ -173,8 +173,7 @@ class _Transfer:
         except OSError as error:
             if isinstance(error, aiohttp.ClientError | TimeoutError):
                 raise
-            why = error.strerror or str(error)
-            raise ToolkitError(failure.no_room(self._part, why)) from None
+            raise ToolkitError(failure.no_room(error, self._part)) from None
 
     async def _receive(self, response: aiohttp.ClientResponse, answer: transfer.Answer) -> None:
         if answer.start == 0:
@@ -222,4 +221,11 @@ def _words(error: BaseException) -> str:
         return "no answer in time"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return f"the server's certificate is not trusted ({error.certificate_error})"
+    # The texts of these have a whole URL, with the proxy's password or a signature.
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return transfer.proxy_refuses(error.status)
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"the answer is not HTTP ({error.message})"
+    if isinstance(error, aiohttp.InvalidURL):
+        return "it redirects to what is no URL"
     return str(error) or type(error).__name__

@@ -46,6 +46,8 @@ def _names(release: str) -> tuple[str, ...]:
 def _link_sources(places: Places) -> None:
     """Have what the node has in /usr/src under the same paths here."""
     source = os.path.join(places.node, "usr/src")
+    if not os.path.isdir(source):
+        return  # they are next to the modules
     os.makedirs(places.sources, exist_ok=True)
     for name in os.listdir(source):
         target = os.path.join(places.sources, name)

@@ -11,9 +11,12 @@ from collections.abc import Collection
 
 from laneway.core.driver_toolkit import failure
 from laneway.core.driver_toolkit.failure import ToolkitError
+from laneway.core.inventory import Inventory
 from laneway.core.pci import NVIDIA
 from laneway.host.attributes import describe
 from laneway.host.holders import node_users, read_holders, visibility_error
+from laneway.host.paths import as_address
+from laneway.host.pci import DEVICES
 from laneway.host.port import Host
 from laneway.host.scan import scan
 
@@ -23,8 +26,8 @@ def read_holding(host: Host, own: Collection[int] = ()) -> list[str]:
     if hidden := visibility_error(host):
         raise ToolkitError(failure.use_unknown(hidden))
     inventory = scan(host)
-    if inventory.errors and not inventory.functions:
-        raise ToolkitError(failure.use_unknown(inventory.errors[0].message))
+    if unread := _unread(inventory):
+        raise ToolkitError(failure.use_unknown(unread))
     found = [
         f"vGPU {vgpu.configured.type_name or vgpu.configured.type_id} exists on {vgpu.address}"
         for vgpu in inventory.vgpus
@@ -41,6 +44,16 @@ def read_holding(host: Host, own: Collection[int] = ()) -> list[str]:
             if not any(user.startswith(start) for start in ours)
         ]
     return list(dict.fromkeys(found))
+
+
+def _unread(inventory: Inventory) -> str:
+    """What cannot be read of functions that are or may be NVIDIA's, as vGPUs may exist there."""
+    others = {str(one.address) for one in inventory.functions if one.vendor != NVIDIA}
+    for error in inventory.errors:
+        name = error.device
+        if name == DEVICES or (as_address(name) and name not in others):
+            return f"{name}: {error.message}"
+    return ""
 
 
 def _nodes(host: Host) -> set[str]:

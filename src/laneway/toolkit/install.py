@@ -67,8 +67,7 @@ async def _checked_copy(cache: Cache, driver: Driver, target: str) -> None:
         found = await asyncio.to_thread(private_copy, cache.package(driver.sha256), target)
         size = os.stat(target).st_size
     except OSError as error:
-        why = error.strerror or str(error)
-        raise ToolkitError(failure.no_room(str(error.filename or target), why)) from None
+        raise ToolkitError(failure.no_room(error, target)) from None
     if found != driver.sha256:
         path = cache.package(driver.sha256)
         cache.discard(driver.sha256)

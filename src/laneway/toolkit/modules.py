@@ -14,7 +14,7 @@ import shutil
 
 from laneway.core.driver_toolkit import failure
 from laneway.core.driver_toolkit.failure import ToolkitError
-from laneway.core.kernel.log import CAUGHT_UP
+from laneway.core.kernel.log import CAUGHT_UP, added
 from laneway.host.attributes import clean
 from laneway.host.executors.bounded import run_bounded
 from laneway.host.kernel_log import kernel_log
@@ -67,10 +67,10 @@ async def load(folder: str, release: str) -> None:
     for name in WANTED:
         if name != WANTED[0] and name.replace("-", "_") not in built:
             continue
-        before = len(await _kernel_messages())
+        before = await _kernel_messages()
         status, said = await _run(["modprobe", name], "modprobe")
         if status != 0:
-            lines = (await _kernel_messages())[before:]
+            lines = added(before, await _kernel_messages())
             raise ToolkitError(failure.load_failed(name, said, lines))
 
 

@@ -28,8 +28,7 @@ async def obtain(cache: Cache, settings: Settings, say: Say, pace: Pace = PACE) 
         downloading.forget(part)
         sync_folder(cache.folder(settings.sha256))
     except OSError as error:
-        where = str(error.filename or cache.part(settings.sha256))
-        raise ToolkitError(failure.no_room(where, error.strerror or str(error))) from None
+        raise ToolkitError(failure.no_room(error, cache.part(settings.sha256))) from None
 
 
 async def _download(settings: Settings, part: str, say: Say, pace: Pace) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import fcntl
+import logging
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,6 +21,8 @@ from laneway.core.driver_toolkit import failure
 from laneway.core.driver_toolkit.failure import ToolkitError
 from laneway.core.driver_toolkit.state import Driver, State, began
 from laneway.host.plans import files
+
+log = logging.getLogger(__name__)
 
 
 def now() -> str:
@@ -41,6 +44,15 @@ class Record:
         """Change some fields."""
         self._write(replace(self.state, **fields))
 
+    def note(self, **fields: Any) -> None:
+        """The same for what people read: a driver that serves goes on where the disk is full."""
+        try:
+            self.change(**fields)
+        except ToolkitError as error:
+            if self.state.serving is None:
+                raise
+            log.error("%s", error)  # noqa: TRY400 - the reason is in it
+
     def _write(self, state: State) -> None:
         moment = self._clock()
         since = self.state.since if state.stage == self.state.stage else moment
@@ -49,8 +61,7 @@ class Record:
         try:
             files.replace(self._path, data + b"\n")
         except OSError as error:
-            why = error.strerror or str(error)
-            raise ToolkitError(failure.no_room(self._path, why)) from None
+            raise ToolkitError(failure.no_room(error, self._path)) from None
 
 
 def read_state(path: str) -> State | None:

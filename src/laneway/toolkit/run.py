@@ -70,6 +70,8 @@ async def run_toolkit(
                 await toolkit.run()
     except ToolkitError as error:
         raise _failed(places, error.failure) from None
+    except OSError as error:
+        raise _failed(places, failure.no_room(error, places.state)) from None
 
 
 def _failed(places: Places, found: Failure) -> ToolkitError:
@@ -130,7 +132,7 @@ class Toolkit:
             await self._bring_up(self._wanted)
         except ToolkitError as error:
             return await self._fall_back(error.failure)
-        self._record.change(stage="Ready", reason="", message="")
+        self._record.note(stage="Ready", reason="", message="")
         log.info("driver %s is in service", self._wanted.version)
         for one in self._cache.keep_only(kept(self._record.state)):
             log.info("the package %s is no longer needed and was removed", one)
@@ -146,8 +148,7 @@ class Toolkit:
         try:
             await self._change_to(driver)
         except OSError as error:
-            why = error.strerror or str(error)
-            raise ToolkitError(failure.no_room(str(error.filename or "the node"), why)) from None
+            raise ToolkitError(failure.no_room(error, "the node")) from None
 
     async def _change_to(self, driver: Driver) -> None:
         action = await self._decide(driver)
@@ -164,7 +165,7 @@ class Toolkit:
         if build and build.headers:
             self._keep_built(driver, build.modules)
         await self._daemons.start()
-        self._record.change(**_fields(answered(self._record.state, driver)))
+        self._record.note(**_fields(answered(self._record.state, driver)))
 
     def _keep_built(self, driver: Driver, folder: str) -> None:
         try:
@@ -226,7 +227,7 @@ class Toolkit:
             if self._interfered and self._serves():
                 found = found._replace(passing=False)  # not again and again
         stage = "Waiting" if found.passing else "Failed"
-        self._record.change(stage=stage, reason=found.reason, message=found.message)
+        self._record.note(stage=stage, reason=found.reason, message=found.message)
         if not self._serves() and not found.passing:
             raise ToolkitError(found)
         return found
@@ -237,7 +238,7 @@ class Toolkit:
 
     def _say(self, text: str) -> None:
         log.info("%s", text)
-        self._record.change(message=text)
+        self._record.note(message=text)
 
 
 def _fields(state: object) -> dict[str, object]:

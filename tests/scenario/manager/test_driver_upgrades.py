@@ -182,13 +182,19 @@ class Site(Toolkit):
 
     async def events(self, reason: str) -> list[tuple[str, str, str]]:
         """What events of a reason are about, with their types and messages."""
-        await self.recorder.flush()
-        items = msgspec.json.decode(await self.client.raw("/api/v1/events"))["items"]
         return sorted(
             (one["involvedObject"]["name"], one["type"], one["message"])
-            for one in items
-            if one["reason"] == reason
+            for one in await self._events(reason)
         )
+
+    async def times(self, reason: str) -> int:
+        """How often events of a reason were told."""
+        return sum(one.get("count", 1) for one in await self._events(reason))
+
+    async def _events(self, reason: str) -> list[Any]:
+        await self.recorder.flush()
+        items = msgspec.json.decode(await self.client.raw("/api/v1/events"))["items"]
+        return [one for one in items if one["reason"] == reason]
 
 
 @pytest.fixture
@@ -233,6 +239,14 @@ async def test_a_node_with_a_vgpu_is_the_last(site: Site, world: Any) -> None:
 
     await world.client.delete(served(VGPUDevice), "n1-000041004")
     await site.until(lambda versions: versions.get("n1") == "570")
+
+    # The next upgrade tells it again.
+    assert await site.times("DriverUpgradeWaits") == 1
+    await world.vgpu("n1-000041004")
+    await caught_up(site.client, [site.caches.vgpus])
+    await site.ask_for("580")
+    await site.until(lambda versions: versions == {"n1": "570", "n2": "580", "n3": "580"})
+    assert await site.times("DriverUpgradeWaits") == 2
 
 
 async def test_a_node_that_went_back_stops_the_others(site: Site, world: Any) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +27,18 @@ def runs(pid: int) -> bool:
 
 def comm(pid: int) -> str:
     return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+@contextlib.contextmanager
+def oddly_named() -> Iterator[None]:
+    """A process of the node that calls itself by bytes that are no text."""
+    code = "open('/proc/self/comm', 'wb').write(b') \\xff'); print(flush=True); input()"
+    argv = [sys.executable, "-c", code]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield
+        process.kill()
 
 
 class Programs:
@@ -78,7 +93,8 @@ async def test_a_manager_that_stays_is_ended_with_the_container(programs: Progra
 async def test_a_manager_that_leaves_its_starter_is_found(programs: Programs) -> None:
     python = f'python3 -c "import time; open(\\"/proc/self/comm\\", \\"w\\").write(\\"{NAME}\\")\n'
     started = programs.daemons(f'{python}time.sleep(1000)" >/dev/null 2>&1 &\nsleep 0.2')
-    await started.start()
+    with oddly_named():
+        await started.start()
     (pid,) = started.pids()
 
     assert comm(pid) == NAME
@@ -99,6 +115,45 @@ async def test_a_manager_that_ends_is_started_again(programs: Programs) -> None:
     assert programs.count() == 2
     watching.cancel()
     await started.stop()
+
+
+async def test_a_manager_is_started_again_though_watching_is_interrupted(
+    programs: Programs,
+) -> None:
+    """As by an upgrade that waits, and looks every few seconds whether it can go on."""
+    started = programs.daemons(STAYS)
+    await started.start()
+    (first,) = started.pids()
+    watching = asyncio.create_task(started.watch())
+    os.kill(first, signal.SIGKILL)
+    while started.pids():  # noqa: ASYNC110 - nothing announces it
+        await asyncio.sleep(0.01)
+    watching.cancel()
+
+    watching = asyncio.create_task(started.watch())
+    async with asyncio.timeout(20):
+        while not started.pids():  # noqa: ASYNC110 - nothing announces it
+            await asyncio.sleep(0.01)
+
+    watching.cancel()
+    await started.stop()
+
+
+async def test_a_manager_that_ends_again_and_again_is_a_failure(
+    programs: Programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daemons, "_STARTING", 0.05)
+    started = programs.daemons(STAYS)
+    await started.start()
+    watching = asyncio.create_task(started.watch())
+
+    while not watching.done():
+        for pid in started.pids():
+            os.kill(pid, signal.SIGKILL)
+        await asyncio.sleep(0.01)
+
+    with pytest.raises(ToolkitError, match="nvidia-vgpu-mgr ended 6 times"):
+        await watching
 
 
 async def test_a_manager_that_does_not_stay_is_a_failure(programs: Programs) -> None:

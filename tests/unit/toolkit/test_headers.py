@@ -57,6 +57,12 @@ def test_the_link_next_to_the_modules_is_followed_on_the_node(places: Places) ->
     assert (Path(places.sources) / "kept/Makefile").exists()
 
 
+def test_headers_may_be_next_to_the_modules(places: Places) -> None:
+    built = sources(Path(places.node) / f"lib/modules/{DEBIAN}/build")
+
+    assert find_headers(places, DEBIAN) == str(built)
+
+
 def test_without_headers_the_package_is_named(places: Places) -> None:
     with pytest.raises(ToolkitError) as caught:
         find_headers(places, DEBIAN)

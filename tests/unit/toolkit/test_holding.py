@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -47,6 +48,18 @@ async def test_a_vgpu_counts_though_nothing_uses_it() -> None:
     (held,) = read_holding(host)
     assert held.startswith("vGPU ")
     assert held.endswith(" exists on 0000:08:00.4")
+
+
+async def test_a_gpu_whose_vgpus_cannot_be_read_is_not_free() -> None:
+    host = build(parse_spec("a2-vfio"), "node")
+    await host.run([SRIOV_MANAGE, "-e", "0000:08:00.0"], 10)
+    host.faults.unreadable("0000:04:00.0/sriov_totalvfs", errno.EIO)
+    assert read_holding(host) == []  # it is a network card's
+
+    host.faults.unreadable("0000:08:00.4/nvidia/current_vgpu_type", errno.EIO)
+
+    with pytest.raises(ToolkitError, match=r"in use: 0000:08:00\.4: nvidia/current_vgpu_type"):
+        read_holding(host)
 
 
 def test_a_process_with_the_driver_open_counts_unless_it_is_our_own(tmp_path: Path) -> None:

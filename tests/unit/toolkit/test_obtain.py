@@ -256,6 +256,42 @@ async def test_the_proxy_is_used(server: Server, cache: Cache) -> None:
     assert stored(cache) == PACKAGE
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_proxy_that_refuses_is_named_without_its_password(
+    server: Server, cache: Cache, scheme: str
+) -> None:
+    server.answers = [status(407)] * 3
+    through = Settings(
+        location=f"{scheme}://files.invalid/driver.run?signature=secret",
+        version="570.1.1",
+        sha256=HASH,
+        proxy=server.url.replace("://", "://user:secret@").removesuffix("/driver.run"),
+    )
+    said: list[str] = []
+
+    with pytest.raises(ToolkitError) as caught:
+        await obtain(cache, through, said.append, AT_ONCE)
+
+    assert "the proxy answers with status 407" in caught.value.failure.message
+    assert "secret" not in "".join([caught.value.failure.message, *said])
+
+
+async def test_an_answer_that_is_not_http_is_told_without_the_signature(cache: Cache) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"220 files.example FTP\r\n")
+        writer.close()
+
+    other = await asyncio.start_server(answer, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{other.sockets[0].getsockname()[1]}/driver.run?signature=secret"
+
+    async with other:
+        message = (await refused(cache, url)).failure.message
+
+    assert "the answer is not HTTP" in message
+    assert "secret" not in message
+
+
 async def test_authorities_that_cannot_be_read_are_named(cache: Cache, tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("nonsense")
     odd = Settings(

@@ -4,9 +4,9 @@ The DaemonSet changes no pod by itself. Its template carries a hash of what is r
 that carries another is deleted once nothing on its node needs the driver. The toolkit refuses to
 replace a driver that is in use, too; this spares a node even the seconds without its daemons.
 
-The moment a pod is to be deleted everything is read from the server again, as the caches may not
-show yet what was begun a moment ago. A DaemonSet of the same name that is not Laneway's, as that of
-Harvester's add-on, is left alone with its pods.
+The moment a pod is to be deleted, the DaemonSet and its pods are read from the server again, as the
+caches may not show yet what was begun a moment ago. A DaemonSet of the same name that is not
+Laneway's, as that of Harvester's add-on, is left alone with its pods.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _KEY = "drivers"
 
 
 class Drivers(Leading[str]):
-    """The one who replaces driver pods."""
+    """The part of the manager that replaces driver pods."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Drivers(Leading[str]):
         self._sets, self._pods = self._set_informer(), self._pod_informer()
         known = self._caches
         self.needs = (known.nodes, known.device_nodes, known.claims, known.vgpus)
-        self.needs = (*self.needs, self._sets, self._pods)
+        self.needs = (*self.needs, known.preparations, self._sets, self._pods)
         async with asyncio.TaskGroup() as tasks:
             for informer in (self._sets, self._pods):
                 informer.subscribe(self._changed)
@@ -161,16 +161,17 @@ class Drivers(Leading[str]):
 
     def _seen(self, pod: Pod, wanted: str, held: Mapping[str, Sequence[str]]) -> DriverPod:
         meta, node, now = pod.metadata, pod.spec.node_name, self._clock()
-        ready = find_condition(pod.status.conditions, "Ready") if is_ready(pod) else None
+        ready = find_condition(pod.status.conditions, "Ready")
+        made = _moment(meta.creation_timestamp, now)
         current = _is_current(pod, wanted)
         return DriverPod(
             node,
             meta.name,
             current=current,
-            ready=ready is not None,
+            ready=is_ready(pod),
             going=bool(meta.deletion_timestamp),
-            age=now - _moment(meta.creation_timestamp, now),
-            ready_for=now - _moment(ready.last_transition_time, now) if ready else 0.0,
+            age=now - made,
+            unchanged=now - (_moment(ready.last_transition_time, now) if ready else made),
             failed=self._failed(node),
             held=few(found) if (found := held.get(node)) and not current else "",
         )
@@ -213,16 +214,23 @@ class Drivers(Leading[str]):
     # ---------------------------------------------------------------------------- what is told
 
     def _tell(self, found: DaemonSet, step: Next) -> None:
-        """Events on the DaemonSet, and on the node that they are about; each text once."""
+        """Events on the DaemonSet, and on the node that they are about; each text once.
+
+        What no longer holds is told again when it comes back, as in the next upgrade.
+        """
+        if step.busy:
+            return  # what was told is not judged meanwhile
         if step.replace is not None:
             text = f"Node {step.node}: pod {step.replace.name} is replaced."
             self._record(found, "DriverUpgrade", text, step.node)
         if step.waits:
             self._record(found, "DriverUpgradeWaits", step.waits)
+        else:
+            self._told.pop("DriverUpgradeWaits", None)
         if step.stopped:
             text = f"No further node gets the new driver. {step.stopped}"
             self._record(found, "DriverUpgradeStopped", text, step.node, warning=True)
-        elif not step.busy:
+        else:
             self._told.pop("DriverUpgradeStopped", None)
 
     def _record(

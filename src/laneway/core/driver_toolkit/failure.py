@@ -81,8 +81,10 @@ def wrong_hash(location: str, wanted: str, found: str, size: int) -> Failure:
     )
 
 
-def no_room(path: str, why: str) -> Failure:
-    return Failure("NodeFull", f"{path} cannot be written: {why}", passing=True)
+def no_room(error: OSError, path: str) -> Failure:
+    """`path`: what was to be written, where the error does not say it."""
+    why = error.strerror or str(error)
+    return Failure("NodeFull", f"{error.filename or path} cannot be written: {why}", passing=True)
 
 
 def headers_missing(kernel: str, looked: Sequence[str]) -> Failure:

@@ -24,12 +24,7 @@ PENDING = frozenset({INSTALLING, NOT_STARTED, STOPPED})
 
 _REASON = re.compile(r"[A-Z][A-Za-z]{0,63}")
 _LONGEST = 1500
-_DOING = {
-    "Starting": "The driver toolkit begins with driver {version}",
-    "Downloading": "Driver {version} is downloaded",
-    "Installing": "Driver {version} is built and installed",
-    "Loading": "Driver {version} is loaded",
-}
+_WORKING = ("Starting", "Downloading", "Installing", "Loading")
 
 
 class Standing(NamedTuple):
@@ -64,9 +59,9 @@ def judge(state: State, boot: str, loaded: str) -> Standing:
             f"The driver pod of the node has ended, so driver {version} is not in service.",
         )
     serves = f" Driver {state.serving.version} serves meanwhile." if state.serving else ""
-    if doing := _DOING.get(state.stage):
-        detail = f": {_short(state.message)}" if state.message else ""
-        return Standing(INSTALLING, f"{doing.format(version=version)}{detail}.{serves}")
+    if state.stage in _WORKING:
+        doing = _short(state.message) or state.stage.lower()
+        return Standing(INSTALLING, f"Driver {version} is not in service yet: {doing}.{serves}")
     message = _short(state.message) or "the record gives no cause"
     return Standing(
         state.reason if _REASON.fullmatch(state.reason) else "DriverFailed",

@@ -19,7 +19,7 @@ _RANGE = re.compile(r"bytes (\d{1,15})-(\d{1,15})/(\d{1,15}|\*)")
 _UNSATISFIED = re.compile(r"bytes \*/(\d{1,15})")
 _MOVED = (301, 302, 303, 307, 308)
 _LATER = (408, 425, 429)
-_GONE = (400, 401, 403, 404, 405, 410, 451)
+_PROXY = 407
 
 
 class Answer(NamedTuple):
@@ -67,11 +67,16 @@ def judge(status: int, headers: Mapping[str, str], size: int) -> Answer:
         return Answer("restart", text="the file there is shorter than what arrived")
     if status in _MOVED:
         return Answer("redirect", text=headers.get("Location", ""))
-    if status in _GONE:
-        return Answer("absent")
+    if status == _PROXY:
+        return Answer("again", text=proxy_refuses(status))
     if status in _LATER or status >= 500:
         return Answer("again", text=f"it answers with status {status}")
     return Answer("absent")
+
+
+def proxy_refuses(status: int) -> str:
+    """Of a proxy that answers in the place of the server."""
+    return f"the proxy answers with status {status}"
 
 
 def redirected(url: str, target: str) -> tuple[str, str]:

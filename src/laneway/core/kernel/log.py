@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 CAUGHT_UP = ""
 """Stands among messages where everything so far has been read; no message is empty."""
 
@@ -15,3 +17,12 @@ def parse_record(record: bytes) -> str:
     if not semicolon or not head[:1].isdigit():
         return ""
     return rest.partition(b"\n")[0].decode("utf-8", "replace").strip()
+
+
+def added(before: Sequence[str], after: Sequence[str]) -> Sequence[str]:
+    """What came to a log between two readings; what the first had may be overwritten since."""
+    for lost in range(len(before)):
+        kept = len(before) - lost
+        if after[:kept] == before[lost:]:
+            return after[kept:]
+    return after

@@ -91,8 +91,9 @@ REASONS = (
         "DownloadFailed",
         _DRIVERS,
         on=_NODE,
-        meaning="The server does not answer, or cuts the download off.",
-        remedy="Nothing. The download continues from there.",
+        meaning="The server or the proxy does not answer, or the download was cut off.",
+        remedy="Nothing: the download continues from there. If the proxy answers with a "
+        "status, correct `driverToolkit.proxy`.",
     ),
     ReasonText(
         "HashMismatch",

@@ -33,8 +33,8 @@ class DriverPod(NamedTuple):
     """Being deleted."""
     age: float = 0.0
     """Seconds since it was made."""
-    ready_for: float = 0.0
-    """Seconds since it is ready, if it is."""
+    unchanged: float = 0.0
+    """Seconds since it became ready, or ceased to be."""
     failed: str = ""
     """What the agent says is wrong with the driver of the node: reason and message."""
     held: str = ""
@@ -75,13 +75,13 @@ def next_pod(pods: Sequence[DriverPod], expected: int) -> Next:
 
 
 def _watch(pods: Sequence[DriverPod]) -> Next:
-    """What the pods are at that were replaced: first what stops everything."""
+    """How far the pods are that were replaced: first what stops everything."""
     current = sorted(one for one in pods if one.current and not one.going)
     for one in current:
         if why := _failed(one):
             return Next(stopped=f"Node {one.node}: {why}", node=one.node)
     for one in current:
-        if not one.ready or one.ready_for < SETTLE_SECONDS:
+        if not one.ready or one.unchanged < SETTLE_SECONDS:
             text = f"Node {one.node}: pod {one.name} brings the driver into service."
             return Next(busy=text, node=one.node)
     return Next()
@@ -92,6 +92,6 @@ def _failed(pod: DriverPod) -> str:
         return ""
     if pod.failed:
         return pod.failed
-    if not pod.ready and pod.age >= LATE_SECONDS:
+    if not pod.ready and pod.unchanged >= LATE_SECONDS:
         return f"pod {pod.name} is not ready after {LATE_SECONDS / 60:.0f} minutes."
     return ""

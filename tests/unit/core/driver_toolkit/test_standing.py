@@ -49,6 +49,14 @@ def test_a_driver_on_its_way_tells_how_far_it_is(stage: Any) -> None:
     assert found.reason in PENDING
 
 
+def test_a_driver_on_its_way_is_not_told_as_one_that_is_there() -> None:
+    found = judge(state(stage="Loading", serving=None), "b1", "")
+    assert found.message == "Driver 570.133.20 is not in service yet: loading."
+
+    back = judge(state(stage="Installing", serving=None, message="installing driver 550"), "b1", "")
+    assert "is not in service yet: installing driver 550." in back.message
+
+
 def test_a_failure_bears_the_toolkits_words_and_what_serves_instead() -> None:
     failed = state(stage="Failed", reason="BuildFailed", message="error: no member", serving=OLD)
     found = judge(failed, "b1", OLD.version)

@@ -51,6 +51,7 @@ def test_the_body_belongs_where_the_server_says(
         (404, {}, "absent"),
         (403, {}, "absent"),
         (204, {}, "absent"),
+        (407, {}, "again"),
         (429, {}, "again"),
         (503, {}, "again"),
         (302, {"Location": "/b"}, "redirect"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.kernel.log import parse_record
+from laneway.core.kernel.log import added, parse_record
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,11 @@ def test_the_message_is_separated_from_what_follows_it(record: bytes, message: s
 @given(st.binary())
 def test_any_bytes_are_a_message_of_one_line_or_none(record: bytes) -> None:
     assert "\n" not in parse_record(record)
+
+
+def test_what_came_to_a_log_is_found_though_its_beginning_is_overwritten() -> None:
+    assert added(["a", "b"], ["a", "b", "b"]) == ["b"]
+    assert added(["a", "b", "c"], ["c", "d", "e"]) == ["d", "e"]
+    assert added(["a"], ["x", "y"]) == ["x", "y"]
+    assert added(["a"], ["a"]) == []
+    assert added([], ["a"]) == ["a"]

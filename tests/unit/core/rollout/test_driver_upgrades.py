@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from laneway.core.rollout.drivers import LATE_SECONDS, SETTLE_SECONDS, DriverPod, Next, next_pod
 
-OLD = DriverPod("n1", "old-1", current=False, ready=True, age=9e6, ready_for=9e6)
+OLD = DriverPod("n1", "old-1", current=False, ready=True, age=9e6, unchanged=9e6)
 OLD_2 = OLD._replace(node="n2", name="old-2")
-NEW = DriverPod("n1", "new-1", current=True, ready=True, age=900, ready_for=SETTLE_SECONDS)
-BUILDING = NEW._replace(ready=False, ready_for=0)
+NEW = DriverPod("n1", "new-1", current=True, ready=True, age=900, unchanged=SETTLE_SECONDS)
+BUILDING = NEW._replace(ready=False, unchanged=0)
 
 
 def test_nothing_is_to_be_done() -> None:
@@ -28,7 +28,7 @@ def test_the_whole_way() -> None:
         assert found.replace is None
         assert found.busy
 
-    just = NEW._replace(ready_for=SETTLE_SECONDS - 1)
+    just = NEW._replace(unchanged=SETTLE_SECONDS - 1)
     assert "n1" in next_pod([just, OLD_2], 2).busy
     assert next_pod([NEW, OLD_2], 2).replace == OLD_2
 
@@ -46,7 +46,7 @@ def test_a_node_whose_driver_is_needed_is_passed_over() -> None:
 
 
 def test_one_that_does_not_work_anyway_is_first() -> None:
-    broken = OLD_2._replace(ready=False, ready_for=0, failed="HashMismatch: other bytes")
+    broken = OLD_2._replace(ready=False, unchanged=0, failed="HashMismatch: other bytes")
 
     assert next_pod([OLD, broken], 2).replace == broken
 
@@ -61,8 +61,12 @@ def test_a_failure_stops_the_others() -> None:
         "Node n1: BuildFailed: error: implicit declaration",
     )
 
-    late = next_pod([BUILDING._replace(age=LATE_SECONDS), OLD_2], 2)
+    late = next_pod([BUILDING._replace(unchanged=LATE_SECONDS), OLD_2], 2)
     assert "not ready after 45 minutes" in late.stopped
+
+
+def test_a_pod_that_begins_again_after_a_reboot_is_not_late() -> None:
+    assert next_pod([BUILDING._replace(age=9e6, unchanged=10)], 1).stopped == ""
 
 
 def test_a_failure_of_the_pod_before_does_not_count() -> None:
@@ -130,7 +134,7 @@ def _pods(number: int, server: Server) -> list[DriverPod]:
         case "ends":
             return [base._replace(going=True, ready=False)]
         case "builds":
-            return [base._replace(current=True, ready=False, ready_for=0, age=100)]
+            return [base._replace(current=True, ready=False, unchanged=0, age=100)]
         case "failed":
             return [base._replace(current=True, failed="BuildFailed: no", age=100)]
         case "new":
