@@ -185,6 +185,21 @@ def test_a_shared_gpu_does_not_go_to_containers(scene: Any, reasons: Any) -> Non
     assert "it is enabled for vGPUs" in said(verdict)
 
 
+def test_vgpus_go_before_the_gpu_that_has_them(scene: Any) -> None:
+    device(scene)
+    old = gpu(scene, enabled=True)
+    new = msgspec.structs.replace(
+        old, spec=msgspec.structs.replace(old.spec, workload="Containers")
+    )
+    vgpu = {
+        "metadata": {"name": "node1-000008004"},
+        "spec": {"nodeName": "node1", "parentGPUDeviceAddress": GPU, "enabled": True},
+    }
+    scene.put("vgpus", VGPUDevice, vgpu)
+    verdict = scene.judge(gpus.RULES, "UPDATE", old=old, new=new)
+    assert "kubectl patch vgpudevice node1-000008004 " in said(verdict)
+
+
 def test_pods_keep_their_gpu(scene: Any, reasons: Any) -> None:
     assert change(scene, "Containers", "").allowed
     scene.pod("training", "node1", "nvidia.com/gpu", phase="Running")
