@@ -68,7 +68,7 @@ class EvacuationController:
         if wait > 0:
             return Retry(wait)
         body = _migration(instance, len(tried))
-        with contextlib.suppress(AlreadyExistsError):  # the watch will tell of it
+        with contextlib.suppress(AlreadyExistsError):  # its watch event follows
             made = await self._client.create(MIGRATIONS, body, key.namespace)
             text = f"Created Migration {made.metadata.name}"
             self._recorder.record(INSTANCES.ref(instance), "SuccessfulCreate", text)

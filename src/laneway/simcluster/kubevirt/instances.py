@@ -115,7 +115,7 @@ class InstanceController:
                         PODS, launcher_pod(instance), instance.metadata.namespace
                     )
                 except AlreadyExistsError:
-                    pass  # the watch will tell of it
+                    pass  # its watch event follows
                 except (ForbiddenError, InvalidError) as error:
                     problem = f"failed to create virtual machine pod: {error.message}"
             else:

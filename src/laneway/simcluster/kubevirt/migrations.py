@@ -177,7 +177,7 @@ class MigrationController:
         try:
             await self._client.create(PODS, body, instance.metadata.namespace)
         except AlreadyExistsError:
-            return None  # the watch will tell of it
+            return None  # its watch event follows
         except (ForbiddenError, InvalidError) as error:
             text = f"Error creating pod: {error.message}"
             self._recorder.record(MIGRATIONS.ref(migration), "FailedCreate", text, warning=True)

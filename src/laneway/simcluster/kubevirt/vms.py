@@ -134,7 +134,7 @@ class VmController:
             try:
                 await self._client.create(INSTANCES, _instance(vm), meta.namespace)
             except AlreadyExistsError:
-                return None  # the watch will tell of it, or of whose it is
+                return None  # its watch event follows, and says whose it is
             except (ForbiddenError, InvalidError) as error:
                 return await self._not_created(vm, error.message)
             self._refused.pop(meta.uid, None)
