@@ -60,23 +60,17 @@ async def test_one_gpu_for_vms_and_one_for_containers(
     await claim(cluster, OTHER, "0000:98:00.0")
     await cluster.until(CoreNode, "node1", lambda one: one.metadata.labels.get(LABEL) == "true")
 
-    pod = {
-        "metadata": {"name": "training"},
-        "spec": {
-            "nodeName": "node1",
-            "containers": [
-                {"name": "a", "image": "a", "resources": {"limits": {"amd.com/gpu": "1"}}}
-            ],
-        },
-    }
-    await cluster.client.create(PODS, pod, "default")
+    for name, resource in (("rendering", "nvidia.com/gpu"), ("training", "amd.com/gpu")):
+        container = {"name": "a", "image": "a", "resources": {"limits": {resource: "1"}}}
+        spec = {"nodeName": "node1", "containers": [container]}
+        await cluster.client.create(PODS, {"metadata": {"name": name}, "spec": spec}, "default")
     await claim(cluster, GPU, "0000:17:00.0")
     kept = await cluster.until(
         PCIDeviceClaim, GPU, lambda one: answered(one, "GpusForContainers", "Bound")
     )
     said = find(kept.status.conditions, "Bound").message
     assert "its spec.workload is Containers" in said
-    assert "default/training" in said
+    assert "Pods that use GPUs of this node: default/training." in said
     assert driver(host, "0000:17:00.0") == "amdgpu"
 
     await serve(cluster, GPU, "VirtualMachines")

@@ -32,14 +32,13 @@ from laneway.api import (
     VGPUDevice,
     find_condition,
 )
+from laneway.controllers.gpu_workloads import vendors_of
 from laneway.controllers.ledger.objects import Pod
 from laneway.core import allocation, keys, names
-from laneway.core.gpu.vendors import vendor_of_resource
 from laneway.core.pci import PciAddress
-from laneway.kube.kubevirt import LABEL_CREATED_BY, VirtualMachine, VirtualMachineInstance
+from laneway.kube.kubevirt import VirtualMachine, VirtualMachineInstance
 from laneway.kube.store import Indexer
 
-_ENDED = ("Succeeded", "Failed")
 _ON_THE_WAY = ("NotPermitted", "NotRegistered")
 """Reasons of a device that is bound or made, but KubeVirt or the kubelet has yet to hear of it."""
 
@@ -131,15 +130,7 @@ def _devices(obj: VirtualMachine | VirtualMachineInstance) -> Iterable[Hashable]
 
 
 def _gpu_node(pod: Pod) -> Iterable[Hashable]:
-    """Virtual VMs have vGPUs, or GPUs of which the device plugin for containers knows not."""
-    if pod.status.phase in _ENDED or LABEL_CREATED_BY in pod.metadata.labels:
-        return ()
-    limits = (
-        name
-        for container in (*pod.spec.containers, *pod.spec.init_containers)
-        for name in container.resources.limits
-    )
-    return _some(pod.spec.node_name) if any(map(vendor_of_resource, limits)) else ()
+    return _some(pod.spec.node_name) if vendors_of(pod) else ()
 
 
 def _some(text: str) -> Iterable[Hashable]:

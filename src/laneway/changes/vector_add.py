@@ -33,8 +33,8 @@ from laneway.core.gpu.vendors import Vendor, vendor_of_resource
 from laneway.core.node_labels import CONTAINERS
 from laneway.core.phrases import line
 from laneway.kube.client import Client
-from laneway.kube.errors import ConflictError, KubeError, NotFoundError, UnreachableError
-from laneway.kube.resource import Resource
+from laneway.kube.errors import ApiError, KubeError, NotFoundError, UnreachableError
+from laneway.kube.resource import Key, Resource
 
 NAME = "laneway-vector-add"
 _LOG_LINES = 20
@@ -106,18 +106,25 @@ async def run(client: Client, wanted: Wanted, listener: Listener = SILENT) -> Ra
     sample = with_image(vendor_of_resource(resource) or Vendor.NVIDIA, wanted.image)
     spec = pod_spec(sample, resource, labels.get(LABEL_HOST, wanted.node))
     spec["activeDeadlineSeconds"] = math.ceil(wanted.seconds + _REMOVAL_SECONDS)
+    pod = Key(wanted.namespace, f"{NAME}-{secrets.token_hex(4)}")
     metadata = {
-        "name": f"{NAME}-{secrets.token_hex(4)}",
+        "name": pod.name,
         "labels": {"app.kubernetes.io/managed-by": "laneway", LABEL_COMPONENT: COMPONENT},
     }
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-    pod = await client.create(_PODS, body, wanted.namespace)
+    there = True  # It may be, also where no answer comes.
     try:
+        try:
+            await client.create(_PODS, body, pod.namespace)
+        except ApiError:
+            there = False
+            raise
         why = await _ended(client, pod, wanted.seconds, listener)
         log, unread = await _log(client, pod)
         return Ran(resource, sample.image, why, log, unread)
     finally:
-        await _remove(client, pod, listener)
+        if there:
+            await _remove(client, pod, listener)
 
 
 def _counts(allocatable: Mapping[str, str | int]) -> dict[str, int]:
@@ -128,16 +135,16 @@ def _counts(allocatable: Mapping[str, str | int]) -> dict[str, int]:
     return found
 
 
-async def _ended(client: Client, pod: _Pod, seconds: float, listener: Listener) -> str:
+async def _ended(client: Client, pod: Key, seconds: float, listener: Listener) -> str:
     """Wait for the end of a pod: why it was none as it should be; empty: it was."""
-    meta, last = pod.metadata, "it was not started"
+    last = "it was not started"
 
     def away(error: UnreachableError) -> None:
         listener.progress(f"{error}; asking again")
 
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            found = states(client, _PODS, away, meta.name, meta.namespace)
+            found = states(client, _PODS, away, pod.name, pod.namespace)
             async with contextlib.aclosing(found):
                 async for raw in found:
                     if raw is None:
@@ -148,7 +155,7 @@ async def _ended(client: Client, pod: _Pod, seconds: float, listener: Listener) 
                     last = _words(now)
                     if now.phase == "Failed":
                         return last
-                    listener.progress(f"pod {meta.namespace}/{meta.name}: {last}")
+                    listener.progress(f"pod {pod}: {last}")
     return f"it was not over after {seconds:.0f} s: {last}"
 
 
@@ -172,9 +179,9 @@ def _told(what: str, told: Mapping[str, Any]) -> str:
     return line(f"{what}: {': '.join(parts)}" if parts else what)
 
 
-async def _log(client: Client, pod: _Pod) -> tuple[str, str]:
+async def _log(client: Client, pod: Key) -> tuple[str, str]:
     """The end of a pod's log, or why there is none."""
-    path = _PODS.path(pod.metadata.namespace, pod.metadata.name, "log")
+    path = _PODS.path(pod.namespace, pod.name, "log")
     try:
         raw = await client.raw(path, {"tailLines": str(_LOG_LINES)})
     except KubeError as error:
@@ -182,15 +189,15 @@ async def _log(client: Client, pod: _Pod) -> tuple[str, str]:
     return raw.decode(errors="replace"), ""
 
 
-async def _remove(client: Client, pod: _Pod, listener: Listener) -> None:
-    meta = pod.metadata
+async def _remove(client: Client, pod: Key, listener: Listener) -> None:
+    """Its name is of this run alone, so no other pod can have it."""
     try:
         async with asyncio.timeout(_REMOVAL_SECONDS):
-            await client.delete(_PODS, meta.name, meta.namespace, uid=meta.uid)
-    except (NotFoundError, ConflictError):
+            await client.delete(_PODS, pod.name, pod.namespace)
+    except NotFoundError:
         return
     except (KubeError, TimeoutError) as error:
         listener.warning(
             f"the pod was not removed: {error or 'no answer in time'}. Remove it: kubectl delete "
-            f"pod {meta.name} -n {meta.namespace}"
+            f"pod {pod.name} -n {pod.namespace}"
         )

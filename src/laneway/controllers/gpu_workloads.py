@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from laneway.api import CoreNode, PCIDevice, SRIOVGPUDevice
+from laneway.controllers.ledger.objects import Pod as LightPod
 from laneway.core import names
-from laneway.core.gpu.vendors import gpu_of, vendor_of_resource
+from laneway.core.gpu.vendors import Vendor, gpu_of, vendor_of_resource
 from laneway.core.gpu.workload import Assigned, Said, assigned, label_of
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
@@ -81,8 +82,9 @@ class GpuWorkloads:
             serves = self.of(gpu.card)
             if serves.for_containers:
                 name = names.pci_object_name(self._node, address)
-                pods = tuple(sorted(str(key_of(one)) for one in self._pods.store if _uses(one)))
-                return GpusForContainers(name, self._node, serves.said, serves.change, pods)
+                pods = (one for one in self._pods.store if gpu.vendor in vendors_of(one))
+                users = tuple(sorted(str(key_of(one)) for one in pods))
+                return GpusForContainers(name, self._node, serves.said, serves.change, users)
         return None
 
 
@@ -97,11 +99,10 @@ def _says(obj: Any) -> object:
     return obj.spec.workload
 
 
-def _uses(pod: Pod) -> bool:
-    """Whether a pod has a GPU as containers have it."""
+def vendors_of(pod: Pod | LightPod) -> frozenset[Vendor]:
+    """Whose GPUs a pod has as containers have them; what runs a VM has them otherwise."""
     if pod.status.phase in _ENDED or LABEL_CREATED_BY in pod.metadata.labels:
-        return False
+        return frozenset()
     containers = (*pod.spec.containers, *pod.spec.init_containers)
-    return any(
-        vendor_of_resource(resource) for one in containers for resource in one.resources.limits
-    )
+    found = (vendor_of_resource(name) for one in containers for name in one.resources.limits)
+    return frozenset(one for one in found if one is not None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from laneway.sim.build import IO, MEMORY, MEMORY_64, Part, Region, Sriov
@@ -10,6 +12,12 @@ _INTEL = "8086"
 _NVIDIA = "10de"
 _AMD = "1002"
 _GEN3, _GEN4, _GEN5 = "8.0 GT/s PCIe", "16.0 GT/s PCIe", "32.0 GT/s PCIe"
+
+
+def _vf(part: Part, **differs: Any) -> Part:
+    """A virtual function of a part: it has no link of its own, and is reset by itself."""
+    return msgspec.structs.replace(part, speed="", width=0, reset="flr", **differs)
+
 
 HOST_BRIDGE = Part(
     vendor=_INTEL, device="2020", class_code="060000", subsystem=("15d9", "095d"), reset=""
@@ -89,12 +97,7 @@ QEMU_NVME = Part(
     reset="flr bus",
     regions=(Region(0, "16K", MEMORY_64),),
 )
-QEMU_NVME_SRIOV = Sriov(
-    total=4,
-    enabled=0,
-    vf=msgspec.structs.replace(QEMU_NVME, reset="flr", speed="", width=0),
-    offset=1,
-)
+QEMU_NVME_SRIOV = Sriov(total=4, enabled=0, vf=_vf(QEMU_NVME), offset=1)
 GTX1080 = Part(
     vendor=_NVIDIA,
     device="1b80",
@@ -142,15 +145,7 @@ class Nic(msgspec.Struct, frozen=True):
 
 
 def _nic(part: Part, *, mbit: int, total: int, offset: int, vf_device: str, vf_driver: str) -> Nic:
-    vf = Part(
-        vendor=part.vendor,
-        device=vf_device,
-        class_code=part.class_code,
-        subsystem=part.subsystem,
-        driver=vf_driver,
-        reset="flr",
-        regions=_VF_REGIONS,
-    )
+    vf = _vf(part, device=vf_device, driver=vf_driver, regions=_VF_REGIONS)
     return Nic(part, Sriov(total=total, enabled=0, vf=vf, offset=offset), mbit)
 
 
@@ -256,13 +251,9 @@ def _gpu(
         reset="flr bus",
         regions=(Region(0, "16M", MEMORY), Region(1, memory[0]), Region(3, "32M")),
     )
-    vf = Part(
-        vendor=_NVIDIA,
-        device=device,
-        class_code="030200",
+    vf = _vf(
+        part,
         subsystem=(_NVIDIA, "0000"),
-        driver="nvidia",
-        reset="flr",
         regions=(Region(0, "256K", MEMORY), Region(1, memory[1]), Region(3, "32M")),
         attributes=vf_files or {},
     )
@@ -327,17 +318,9 @@ RTX_PRO_6000 = _gpu(
 )
 
 
-def _other_gpu(part: Part, *, vfs: int, vf_device: str, vf_driver: str) -> Gpu:
+def _other_gpu(part: Part, *, vfs: int, vf_device: str) -> Gpu:
     """A board of another vendor, whose virtual functions the kernel's interface makes."""
-    vf = Part(
-        vendor=part.vendor,
-        device=vf_device,
-        class_code=part.class_code,
-        subsystem=part.subsystem,
-        driver=vf_driver,
-        reset="flr",
-        regions=(Region(0, "1G"),),
-    )
+    vf = _vf(part, device=vf_device, regions=(Region(0, "1G"),))
     return Gpu(part, Sriov(total=vfs, enabled=0, vf=vf, offset=1))
 
 
@@ -355,7 +338,6 @@ MI210 = _other_gpu(
     ),
     vfs=16,
     vf_device="7410",
-    vf_driver="amdgpu",
 )
 FLEX_170 = _other_gpu(
     Part(
@@ -371,5 +353,4 @@ FLEX_170 = _other_gpu(
     ),
     vfs=31,
     vf_device="56c0",
-    vf_driver="i915",
 )

@@ -19,8 +19,8 @@ from laneway.core.gpu.vendors import Gpu, Vendor, gpus_of, resource_of
 from laneway.core.node_labels import CONTAINERS
 from laneway.host.port import Host
 from laneway.host.scan import scan
-from laneway.kubelet.registration import register
-from laneway.kubelet.serving import serving
+from laneway.kubelet.registration import OPTIONS, register
+from laneway.kubelet.serving import received, serving
 
 _AGAIN_SECONDS = 1.0
 
@@ -76,19 +76,19 @@ class _Service(DevicePluginBase):
     async def GetDevicePluginOptions(
         self, stream: Stream[pb.Empty, pb.DevicePluginOptions]
     ) -> None:
-        await stream.recv_message()
-        await stream.send_message(pb.DevicePluginOptions())
+        await received(stream)
+        await stream.send_message(OPTIONS)
 
     async def ListAndWatch(self, stream: Stream[pb.Empty, pb.ListAndWatchResponse]) -> None:
-        await stream.recv_message()
+        await received(stream)
         await stream.send_message(pb.ListAndWatchResponse(devices=self._devices))
         await asyncio.Event().wait()
 
     async def Allocate(self, stream: Stream[pb.AllocateRequest, pb.AllocateResponse]) -> None:
-        request = await stream.recv_message()
-        asked = [] if request is None else list(request.container_requests)
+        request = await received(stream)
         given = [
-            pb.ContainerAllocateResponse(envs={"GPU": ",".join(one.devicesIDs)}) for one in asked
+            pb.ContainerAllocateResponse(envs={"GPU": ",".join(one.devicesIDs)})
+            for one in request.container_requests
         ]
         await stream.send_message(pb.AllocateResponse(container_responses=given))
 
@@ -96,18 +96,17 @@ class _Service(DevicePluginBase):
         self,
         stream: Stream[pb.PreferredAllocationRequest, pb.PreferredAllocationResponse],
     ) -> None:
-        request = await stream.recv_message()
-        asked = [] if request is None else list(request.container_requests)
+        request = await received(stream)
         chosen = [
             pb.ContainerPreferredAllocationResponse(
                 deviceIDs=sorted(one.available_deviceIDs)[: one.allocation_size]
             )
-            for one in asked
+            for one in request.container_requests
         ]
         await stream.send_message(pb.PreferredAllocationResponse(container_responses=chosen))
 
     async def PreStartContainer(
         self, stream: Stream[pb.PreStartContainerRequest, pb.PreStartContainerResponse]
     ) -> None:
-        await stream.recv_message()
+        await received(stream)
         await stream.send_message(pb.PreStartContainerResponse())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from typing import Any
 
 import pytest
@@ -109,6 +110,30 @@ async def test_a_sample_that_waits_says_why_and_leaves_nothing_behind(world: Wor
     late = await run(world.client, Wanted("node1", NAMESPACE, seconds=0.5))
     assert late.why.startswith("it was not over after")
     assert await pods(world) == ["training"]
+
+
+async def test_a_pod_whose_creation_was_not_answered_is_removed(world: World) -> None:
+    await world.add("node1", "mi210")
+    await label(world, "containers")
+    await allocatable(world, "amd.com/gpu", "2")
+    made, unanswered = asyncio.Event(), copy.copy(world.client)
+
+    async def call(method: str, *rest: Any) -> bytes:
+        answer = await world.client.call(method, *rest)
+        if method == "POST":
+            made.set()
+            await asyncio.Event().wait()
+        return answer
+
+    unanswered.call = call  # type: ignore[method-assign]
+    task = asyncio.create_task(run(unanswered, Wanted("node1", NAMESPACE)))
+    await asyncio.wait_for(made.wait(), 30)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    async with asyncio.timeout(30):
+        while await pods(world):  # noqa: ASYNC110 - its kubelet may have to end it first
+            await asyncio.sleep(0.05)
 
 
 async def test_a_signal_removes_the_pod(world: World, tmp_path: Any) -> None:

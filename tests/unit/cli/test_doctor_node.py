@@ -74,3 +74,15 @@ async def test_the_drivers_programs_are_below_the_nodes_root_and_notes_where_the
     assert await on_node.has(SRIOV_MANAGE)
     assert state == "/data/laneway"
     assert opened(None)[2] == "/var/lib/laneway"
+
+
+def test_options_of_the_sample_are_not_overlooked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["doctor", "node", "--simulate", "a2", "--vector-add"]) == 2
+    assert "--vector-add and --simulate exclude each other" in capsys.readouterr().err
+    for option in ("--node", "--image"):
+        assert run(["doctor", "node", "--simulate", "a2", option, "node2"]) == 2
+        assert "--node and --image go with --vector-add" in capsys.readouterr().err
+    monkeypatch.setenv("NODE_NAME", "node2")  # as in the pod of an agent
+    assert run(["doctor", "node", "--simulate", "a2"]) == 0

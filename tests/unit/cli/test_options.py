@@ -11,7 +11,7 @@ from typing import get_args
 import click
 import pytest
 
-from laneway.cli import cli, run
+from laneway.cli import cli, completion, run
 from laneway.cli.commands import options, roles
 from laneway.cli.statuses import EXIT_STATUSES
 from laneway.core.gpu.modes import Mode
@@ -47,6 +47,18 @@ def commands(group: click.Group, *path: str) -> Iterator[tuple[str, click.Comman
 
 
 ALL = dict(commands(cli))
+
+
+def test_a_shell_completes_the_nodes_of_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(completion, "_asked", lambda *_: ["node1"])
+    named = {
+        (name, *(item.value for item in one.shell_complete(click.Context(command), "n")))
+        for name, command in ALL.items()
+        for one in command.params
+        if "--node" in one.opts and name != "agent"
+    }
+    assert ("capacity", "node1") in named
+    assert {names[1:] for names in named} == {("node1",)}
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if not isinstance(ALL[name], click.Group)])

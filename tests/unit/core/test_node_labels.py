@@ -64,6 +64,11 @@ def test_labels_of_others_are_not_changed() -> None:
     }
 
 
+def test_a_note_that_was_spoilt_by_hand_takes_no_label_of_others() -> None:
+    noted = {keys.ANNOTATION_FEATURE_LABELS: "zone"}
+    assert "labels" not in change({"zone": "a"}, noted, {}, frozenset())
+
+
 def test_node_feature_discovery_takes_over() -> None:
     labels = {GPU: "true", CAPABLE: "true"}
     theirs = {"nfd.node.kubernetes.io/feature-labels": "pci-0302_10de.present"}

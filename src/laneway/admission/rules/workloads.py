@@ -15,8 +15,8 @@ from laneway.admission.rules.common import Case, Findings, pci_name
 from laneway.admission.users import users_of
 from laneway.admission.world import GPU_NODE, GROUP, NODE, PARENT, World
 from laneway.api import PCIDevice, SRIOVGPUDevice
-from laneway.controllers.ledger.objects import Pod
-from laneway.core.gpu.vendors import Vendor, vendor_of, vendor_of_resource
+from laneway.controllers.gpu_workloads import vendors_of
+from laneway.core.gpu.vendors import Vendor, vendor_of
 from laneway.core.gpu.workload import Assigned, Said, assigned
 from laneway.core.phrases import few, set_enabled
 from laneway.core.refusals import (
@@ -101,7 +101,7 @@ def _had_by_vms(world: World, name: str, node: str) -> Findings:
         held.append("it is enabled for vGPUs")
     users = tuple(use for one in (*claimed, *vgpus) for use in users_of(world, one))
     if held:
-        yield GpuServesVms(name, tuple(held), _end(name, claimed, users))
+        yield GpuServesVms(name, tuple(held), _end(name, claimed, vgpus, users))
 
 
 def _held(world: World, name: str, kind: str) -> str:
@@ -109,11 +109,14 @@ def _held(world: World, name: str, kind: str) -> str:
     return f"{kind} {name}" + (f", used by {in_words(users)}" if users else "")
 
 
-def _end(name: str, claimed: list[str], users: tuple[Use, ...]) -> str:
+def _end(name: str, claimed: list[str], vgpus: list[str], users: tuple[Use, ...]) -> str:
+    """The next command: none of these is allowed before those above it."""
     if users:
         return to_release(dict.fromkeys(users))
     if claimed:
         return f"kubectl delete pcideviceclaim {' '.join(claimed)}"
+    if vgpus:
+        return set_enabled("vgpudevice", *vgpus, enabled=False)
     return set_enabled("sriovgpudevice", name, enabled=False)
 
 
@@ -156,12 +159,4 @@ def _others(world: World, name: str, node: str, whose: Vendor | None) -> bool:
 def _pods(world: World, node: str, whose: Vendor | None) -> tuple[str, ...]:
     """The pods of a node that have GPUs of a vendor as containers have them."""
     found = world.pods.by(GPU_NODE, node)
-    return tuple(sorted(str(key_of(pod)) for pod in found if whose in _vendors(pod)))
-
-
-def _vendors(pod: Pod) -> set[Vendor | None]:
-    return {
-        vendor_of_resource(resource)
-        for container in (*pod.spec.containers, *pod.spec.init_containers)
-        for resource in container.resources.limits
-    }
+    return tuple(sorted(str(key_of(pod)) for pod in found if whose in vendors_of(pod)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 
 import click
+from click.core import ParameterSource
 
 from laneway.cli import completion
 from laneway.cli.cluster_options import ClusterChoice, cluster_options
@@ -74,6 +75,7 @@ Exit status with RESOURCE: 0 yes, 3 no, 1 the question could not be answered.
     "nodes",
     metavar="NAME",
     multiple=True,
+    shell_complete=completion.nodes,
     help="Only this node. Repeat the option for several nodes.",
 )
 @click.option(
@@ -254,6 +256,13 @@ def node(
     containers do, waits for its end, prints the end of its log, and removes it. It needs the right
     to create and delete pods and to read their logs.
     """
+    if vector_add and simulate:
+        raise click.UsageError("--vector-add and --simulate exclude each other")
+    named = click.get_current_context().get_parameter_source("name")
+    if not vector_add and (image or named is ParameterSource.COMMANDLINE):
+        raise click.UsageError(
+            "--node and --image go with --vector-add; to examine another host, run this on it"
+        )
     if vector_add:
         from laneway.cli.doctor import try_containers
 

@@ -58,11 +58,14 @@ DRIVERS: dict[Vendor, tuple[str, ...]] = {
 one of them, and nothing else."""
 
 _RESOURCES = {
-    Vendor.NVIDIA: re.compile(r"nvidia\.com/(gpu|mig-).*"),
-    Vendor.AMD: re.compile(r"amd\.com/.+"),
+    Vendor.NVIDIA: re.compile(r"nvidia\.com/(gpu(\.shared)?|mig-\d.*)"),
+    Vendor.AMD: re.compile(r"amd\.com/(gpu|[a-z]+_nps\d+)"),
     Vendor.INTEL: re.compile(r"gpu\.intel\.com/.+"),
 }
-"""What device plugins for containers call GPUs, and parts of one."""
+"""What device plugins for containers call GPUs, and parts of one.
+
+Under the same domains Laneway gives GPUs to VMs: by product, or by node and address.
+"""
 
 
 class Gpu(msgspec.Struct, frozen=True):

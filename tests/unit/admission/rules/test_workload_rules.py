@@ -185,6 +185,32 @@ def test_a_shared_gpu_does_not_go_to_containers(scene: Any, reasons: Any) -> Non
     assert "it is enabled for vGPUs" in said(verdict)
 
 
+def test_a_virtual_function_that_is_claimed_keeps_the_gpu_from_containers(
+    scene: Any, reasons: Any
+) -> None:
+    function = scene.pci(VF, physicalFunction=GPU, iommuGroup="11")
+    scene.claimed(VF)
+    assert reasons(change(scene, "", "Containers")) == ["GpuServesVms"]
+    after = workload(function, "Containers")
+    verdict = scene.judge(pci_devices.RULES, "UPDATE", old=function, new=after)
+    assert reasons(verdict) == ["NoGpu"]
+
+
+def test_vgpus_go_before_the_gpu_that_has_them(scene: Any) -> None:
+    device(scene)
+    old = gpu(scene, enabled=True)
+    new = msgspec.structs.replace(
+        old, spec=msgspec.structs.replace(old.spec, workload="Containers")
+    )
+    vgpu = {
+        "metadata": {"name": "node1-000008004"},
+        "spec": {"nodeName": "node1", "parentGPUDeviceAddress": GPU, "enabled": True},
+    }
+    scene.put("vgpus", VGPUDevice, vgpu)
+    verdict = scene.judge(gpus.RULES, "UPDATE", old=old, new=new)
+    assert "kubectl patch vgpudevice node1-000008004 " in said(verdict)
+
+
 def test_pods_keep_their_gpu(scene: Any, reasons: Any) -> None:
     assert change(scene, "Containers", "").allowed
     scene.pod("training", "node1", "nvidia.com/gpu", phase="Running")
@@ -196,6 +222,22 @@ def test_pods_keep_their_gpu(scene: Any, reasons: Any) -> None:
     verdict = change(scene, "Containers", "")
     assert verdict.allowed
     assert "default/training" in verdict.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {},
+        {"spec": {"workload": "Containers"}, "vendorId": AMD},
+        {"spec": {"workload": "Containers"}, "physicalFunction": GPU},
+    ],
+)
+def test_pods_keep_the_last_gpu_that_they_can_have(
+    scene: Any, reasons: Any, other: dict[str, Any]
+) -> None:
+    scene.pod("training", "node1", "nvidia.com/gpu", phase="Running")
+    scene.pci(NIC, **other)
+    assert reasons(change(scene, "Containers", "")) == ["GpuPodsRunning"]
 
 
 def test_two_objects_of_one_gpu_do_not_contradict_each_other(scene: Any, reasons: Any) -> None:

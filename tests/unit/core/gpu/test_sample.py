@@ -13,6 +13,7 @@ def test_a_whole_gpu_is_requested_before_a_part_of_one() -> None:
         "nvidia.com/mig-1g.5gb"
     )
     assert resource_among({"gpu.intel.com/xe": 1}) == "gpu.intel.com/xe"
+    assert resource_among({"amd.com/ALDEBARAN": 1, "amd.com/gpu": 1}) == "amd.com/gpu"
 
 
 def test_a_pod_has_no_right_that_it_does_not_need() -> None:

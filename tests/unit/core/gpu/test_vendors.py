@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from laneway.core.gpu.vendors import Vendor, gpus_of, resource_of, vendor_of, vendor_of_resource
+from laneway.core.names import pci_object_name, pinned_resource_name, resource_name_of
 from laneway.core.pci import PciAddress
 from laneway.host.scan import scan
 from laneway.sim.spec import build, parse_spec
@@ -64,4 +65,16 @@ def test_what_pods_request() -> None:
     for vendor in Vendor:
         assert vendor_of_resource(resource_of(vendor)) is vendor
     assert vendor_of_resource("nvidia.com/mig-1g.5gb") is Vendor.NVIDIA
+    assert vendor_of_resource("nvidia.com/gpu.shared") is Vendor.NVIDIA
+    assert vendor_of_resource("amd.com/cpx_nps4") is Vendor.AMD
+
+
+def test_what_vms_request_of_the_same_vendors_is_not_for_containers() -> None:
+    gpu = PciAddress.parse("0000:17:00.0")
     assert vendor_of_resource("nvidia.com/NVIDIA_A2-4Q") is None
+    for model in ("l40s", "mi210", "flex-170"):
+        function = scan(build(parse_spec(model), "gpu-1")).function(gpu)
+        assert function is not None
+        resource = resource_name_of(function)
+        pinned = pinned_resource_name(resource, pci_object_name("gpu-1", gpu))
+        assert [vendor_of_resource(one) for one in (resource, pinned)] == [None, None]
