@@ -43,6 +43,17 @@ SAMPLES: dict[str, dict[str, Any]] = {
             "dryRun": True,
         },
     },
+    "HostPolicy": {
+        "spec": {
+            "nodeSelector": {"matchLabels": {"gpu": "a2"}},
+            "iommu": True,
+            "hugePages": [{"size": "1G", "count": 16}],
+            "rollout": {"maxUnavailable": "10%", "reboot": {"when": "WhenFree"}},
+        },
+    },
+    "HostPreparation": {
+        "spec": {"policies": ["gpus"], "rollout": {"stage": "RebootPending"}},
+    },
     "VCenter": {
         "spec": {
             "server": "vcenter.example.com",

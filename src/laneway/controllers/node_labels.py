@@ -7,6 +7,8 @@ node can be lost.
 from __future__ import annotations
 
 import logging
+import time
+from typing import Any
 
 from laneway.api import CoreNode
 from laneway.controllers.gpu_workloads import GpuWorkloads
@@ -17,11 +19,15 @@ from laneway.core.gpu.serving import serving
 from laneway.core.inventory import Inventory
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry, run_workers
+from laneway.kube.errors import ForbiddenError
 from laneway.kube.informer import Informer
 from laneway.kube.queue import WorkQueue
 from laneway.kube.resource import served
 
 log = logging.getLogger(__name__)
+
+REFUSED_SECONDS = 30.0
+"""How long a change that the server has forbidden is not sent again, whatever happens meanwhile."""
 
 
 class NodeLabels:
@@ -44,6 +50,7 @@ class NodeLabels:
         self._queue: WorkQueue[str] = WorkQueue()
         self._inventory: Inventory | None = None
         self._written = Written()
+        self._refused: tuple[dict[str, Any], float] = {}, 0.0
 
     def observed(self, inventory: Inventory) -> None:
         """Take a new inventory."""
@@ -72,8 +79,20 @@ class NodeLabels:
             node_labels.own(inventory, vendors),
             None if inventory.errors else node_labels.features(inventory),
         )
-        if metadata:
+        return await self._write(name, metadata) if metadata else None
+
+    async def _write(self, name: str, metadata: dict[str, Any]) -> Retry | None:
+        refused, until = self._refused
+        if metadata == refused and (wait := until - time.monotonic()) > 0:
+            return Retry(wait)
+        try:
             answer = await self._client.patch(self._resource, name, {"metadata": metadata})
-            self._written.note(answer.metadata)
-            self._metrics.wrote("patch", self._resource.kind)
+        except ForbiddenError as error:  # as where the chart is older than the agent
+            if metadata != refused:
+                log.warning("the labels of node %s are not up to date: %s", name, error)
+            self._refused = metadata, time.monotonic() + REFUSED_SECONDS
+            return Retry(REFUSED_SECONDS)
+        self._refused = {}, 0.0
+        self._written.note(answer.metadata)
+        self._metrics.wrote("patch", self._resource.kind)
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -25,16 +26,22 @@ INITRD = f"/boot/initrd.img-{RELEASE}"
 
 
 async def wait(event: asyncio.Event, informer: Informer[HostPreparation]) -> None:
-    """Wait, and say where the nodes are when it takes too long."""
-    try:
-        async with asyncio.timeout(40):
-            await event.wait()
-    except TimeoutError:
-        stages = Counter(
-            (one.spec.rollout.stage, one.spec.rollout.message, one.status.stage)
-            for one in informer.store
-        )
-        raise AssertionError(str(stages)) from None
+    """Wait as long as something changes, and say where the nodes are when nothing does."""
+    while not event.is_set():
+        before = at = where(informer)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(40):
+                while before == at and not event.is_set():
+                    await asyncio.sleep(0.1)
+                    at = where(informer)
+        assert before != at or event.is_set(), str(at)
+
+
+def where(informer: Informer[HostPreparation]) -> Counter[tuple[str, str, str]]:
+    return Counter(
+        (one.spec.rollout.stage, one.spec.rollout.message, one.status.stage)
+        for one in informer.store
+    )
 
 
 @pytest.mark.slow

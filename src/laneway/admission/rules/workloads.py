@@ -123,7 +123,11 @@ def _end(name: str, claimed: list[str], vgpus: list[str], users: tuple[Use, ...]
 def _together(world: World, name: str, node: str) -> Iterator[str]:
     """A card, its virtual functions, and what leaves the node with it."""
     yield name
-    yield from sorted(one.metadata.name for one in world.pci_devices.by(PARENT, name))
+    yield from sorted(
+        one.metadata.name
+        for one in world.pci_devices.by(NODE, node)
+        if pci_name(node, one.status.physical_function) == name
+    )
     device = world.pci_devices.get(name)
     if device is not None and device.status.iommu_group:
         group = world.pci_devices.by(GROUP, (node, device.status.iommu_group))
