@@ -123,7 +123,7 @@ def _driver(driver: str, facts: BootFacts, boot: Configured) -> Judged:
         )
     loaded = state == "loaded"
     if not loaded and driver.replace("-", "_") in facts.blocked and not _is_ours(group, boot):
-        return Judged(Requirement(name, "Met", f"/etc/modprobe.d keeps {driver} from loading"))
+        return Judged(Requirement(name, "Met", f"a file of modprobe.d keeps {driver} from loading"))
     judged = _staged(name, group, boot, runs=boot.runs(group))
     if loaded and judged.requirement.state == "Met":
         return _impossible(

@@ -43,7 +43,8 @@ REASONS = (
         _HOSTS,
         on=_ON,
         meaning="Files of the boot loader cannot be read.",
-        remedy="Run Laneway as root of the host. The agent needs the node's `/` at `/host`.",
+        remedy="Run Laneway as root of the host; the agent needs the node's `/` at `/host`. The "
+        "files must be text in UTF-8.",
     ),
     ReasonText(
         "RequirementImpossible",

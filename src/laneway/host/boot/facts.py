@@ -19,6 +19,7 @@ from laneway.host.hardware import Hardware
 from laneway.host.port import Host
 
 _HUGE_PAGES = "/sys/kernel/mm/hugepages"
+# A file hides those of the same name in later folders.
 _MODPROBE = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
@@ -52,9 +53,13 @@ def _read(host: Host, wanted: Wanted) -> BootFacts:
 
 
 def _blocked(read: Reader) -> frozenset[str]:
-    paths = (f"{f}/{n}" for f in _MODPROBE for n in read.names(f) if n.endswith(".conf"))
+    paths: dict[str, str] = {}
+    for folder in _MODPROBE:
+        for name in read.names(folder):
+            if name.endswith(".conf"):
+                paths.setdefault(name, f"{folder}/{name}")
     found = set()
-    for text in read.texts(paths).values():
+    for text in read.texts(paths.values(), "replace").values():
         for line in text.splitlines():
             match line.split():
                 case ["blacklist", module, *_]:

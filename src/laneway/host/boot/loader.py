@@ -30,10 +30,10 @@ class Reader:
         self.host = host
         self.unreadable: dict[str, str] = {}
 
-    def text(self, path: str) -> str | None:
-        """The file; None where it is not there or cannot be read."""
+    def text(self, path: str, errors: str = "strict") -> str | None:
+        """The file; None where it is not there or cannot be read. `errors`: see bytes.decode."""
         try:
-            return self.host.read(path).decode()
+            return self.host.read(path).decode(errors=errors)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -42,9 +42,9 @@ class Reader:
             self.unreadable[path] = "it is not text in UTF-8"
         return None
 
-    def texts(self, paths: Iterable[str]) -> dict[str, str]:
+    def texts(self, paths: Iterable[str], errors: str = "strict") -> dict[str, str]:
         """Those that are there."""
-        return {path: text for path in paths if (text := self.text(path)) is not None}
+        return {path: text for path in paths if (text := self.text(path, errors)) is not None}
 
     def names(self, path: str) -> list[str]:
         """Names in a folder, sorted; none where it is not there."""

@@ -379,3 +379,14 @@ async def test_what_cannot_be_read_is_not_taken_for_absent(tmp_path: Path) -> No
     [refusal] = preparation.refusals
     assert refusal.reason == "BootConfigurationUnreadable"
     assert "0123-5.14.0.conf: Permission denied" in refusal.words
+
+
+async def test_a_file_of_modprobe_d_hides_those_of_its_name(tmp_path: Path) -> None:
+    host = host_of(RHEL)
+    host.tree.put("/etc/modprobe.d/a.conf", b"# caf\xe9\nblacklist nvidia-fb\n")
+    host.tree.put("/usr/lib/modprobe.d/a.conf", b"blacklist nouveau\n")
+
+    facts = await read_facts(hardware_of(host, tmp_path), WANTED)
+
+    assert facts.blocked == {"nvidia_fb"}
+    assert not facts.unreadable
