@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +12,8 @@ import pytest
 from laneway.api import CoreNode, DeviceNode, PCIDevice, PCIDeviceClaim, SRIOVGPUDevice
 from laneway.api import find_condition as find
 from laneway.api.fields import API_VERSION
+from laneway.controllers import node_labels
+from laneway.kube.errors import ForbiddenError
 from laneway.kube.pods import PODS
 from laneway.kube.resource import served
 
@@ -122,3 +126,31 @@ async def test_what_serves_vms_stays_theirs_when_the_node_gets_the_label(
     assert "feature.node.kubernetes.io/pci-0380_8086.sriov.capable" in node.metadata.labels
     kept = await cluster.get(PCIDeviceClaim, GPU)
     assert find(kept.status.conditions, "Bound").status == "True"
+
+
+async def test_labels_that_are_forbidden_are_not_sent_at_every_event(
+    cluster: Any, simulated: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by the policies of a chart that is older than the agent."""
+    now, sent, forbidden = [0.0], list[Any](), True
+    monkeypatch.setattr(node_labels, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    agents = copy.copy(cluster.own)
+
+    async def call(method: str, path: str, *rest: Any) -> bytes:
+        if forbidden and (method, path) == ("PATCH", "/api/v1/nodes/node1"):
+            sent.append(rest[1])
+            raise ForbiddenError(403, "Forbidden", "of its node an agent changes one label")
+        answer: bytes = await cluster.client.call(method, path, *rest)
+        return answer
+
+    agents.call = call
+    cluster.own = agents
+    await make_node(cluster, **{"laneway.io/gpu-workload": "containers"})
+    await cluster.start_agent("node1", simulated("mi210", "node1"))
+    await cluster.until(PCIDevice, GPU, lambda one: one is not None)
+    assert sent
+    assert all(sent.count(one) == 1 for one in sent)
+
+    forbidden, now[0] = False, node_labels.REFUSED_SECONDS
+    await cluster.patch(CoreNode, "node1", {"metadata": {"labels": {"a": "b"}}})
+    await cluster.until(CoreNode, "node1", lambda one: one.metadata.labels.get(LABEL) == "true")

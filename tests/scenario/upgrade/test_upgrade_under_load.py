@@ -24,6 +24,7 @@ PROFILE = "NVIDIA A2-4Q"
 VGPU = "nvidia.com/NVIDIA_A2-4Q"
 VGPUS = [f"node1-00000800{number}" for number in (4, 5, 6, 7)]
 SPARE = VGPUS[-1]
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NEW_KINDS = ("hostpolicies.devices.harvesterhci.io", "hostpreparations.devices.harvesterhci.io")
 """The previous version does not have them."""
 FUNCTION, ADDRESS = "node1-000004001", "0000:04:00.1"
@@ -71,6 +72,8 @@ async def test_helm_upgrades_and_rolls_back_while_users_work(
         assert await world.opened("standing") == opened
         await mixed.writes.rest()
         mixed.check()
+        for name in NEW_KINDS:
+            await mixed.client.raw(f"{DEFINITIONS}/{name}")
         written_once(mixed, began)
         claims = users.done["claim"]
         # A claim's only device is permitted and no longer permitted; all else stays as it was.
