@@ -33,7 +33,13 @@ from laneway.core.gpu.vendors import Vendor, vendor_of_resource
 from laneway.core.node_labels import CONTAINERS
 from laneway.core.phrases import line
 from laneway.kube.client import Client
-from laneway.kube.errors import ApiError, KubeError, NotFoundError, UnreachableError
+from laneway.kube.errors import (
+    ApiError,
+    KubeError,
+    NotFoundError,
+    UnreachableError,
+    is_outage,
+)
 from laneway.kube.resource import Key, Resource
 
 NAME = "laneway-vector-add"
@@ -112,12 +118,12 @@ async def run(client: Client, wanted: Wanted, listener: Listener = SILENT) -> Ra
         "labels": {"app.kubernetes.io/managed-by": "laneway", LABEL_COMPONENT: COMPONENT},
     }
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-    there = True  # It may be, also where no answer comes.
+    there = True  # It may be, also where no answer comes, or only that of a proxy.
     try:
         try:
             await client.create(_PODS, body, pod.namespace)
-        except ApiError:
-            there = False
+        except ApiError as error:
+            there = is_outage(error)
             raise
         why = await _ended(client, pod, wanted.seconds, listener)
         log, unread = await _log(client, pod)
