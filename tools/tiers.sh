@@ -12,7 +12,7 @@
 #                         the group contract.laneway.example stay on it
 #                         (`make test-realapi KUBECONFIG=FILE` sets it)
 #   RIG_KERNELS           kernels for the kernel tiers (6.1 6.12)
-#   LANEWAY_CUTS          kernel-boot cuts the power before each such write (1: every one; in CI 3)
+#   LANEWAY_CUTS          kernel-boot cuts the power before each such write (1: every one; in CI 5)
 #   LANEWAY_CHANGES       how many changes it makes to objects and VMs (200; in CI 100)
 #   LANEWAY_KILLS         how often durability kills the server (200; in CI 100)
 #   LANEWAY_SEED          the seed of both (a random one; in CI always the same, so that CI judges a

@@ -69,8 +69,8 @@ class BootConfigurationUnreadable(Refusal, frozen=True):
     def words(self) -> str:
         return (
             "Laneway cannot read what boots this host, so it changes nothing: "
-            f"{'; '.join(self.files)}. Run Laneway as root of the host, and have the files "
-            "be text in UTF-8."
+            f"{'; '.join(self.files)}. Run Laneway as root of the host; the files must be "
+            "text in UTF-8."
         )
 
 
