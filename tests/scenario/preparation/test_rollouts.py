@@ -163,6 +163,22 @@ async def test_an_empty_policy_takes_back_what_was_written(
     assert command_line(world, "n1") == before
 
 
+async def test_a_policy_that_is_deleted_leaves_its_nodes_as_they_are(
+    world: World, policy: Make, reason: Make
+) -> None:
+    node = await world.add_server("n1", BARE)
+    await policy()
+    await reason("gpus", "RolledOut")
+    prepared = command_line(world, "n1")
+    await world.client.delete(served(HostPolicy), "gpus")
+
+    found = await world.until(
+        served(HostPreparation), "n1", lambda one: "No HostPolicy selects" in one.status.message
+    )
+    assert (found.status.stage, found.spec.policies) == ("Ready", [])
+    assert (command_line(world, "n1"), node.host.boots) == (prepared, 1)
+
+
 async def test_policies_that_contradict_each_other_change_nothing(
     world: World, policy: Make, reason: Make
 ) -> None:

@@ -221,7 +221,11 @@ def _judged(
         Stage.FAILED: failure or sentences(*(one.words for one in found.refusals)),
         Stage.PLANNED: "The roll-out is paused. The steps are what would be written.",
         Stage.STAGED: "Everything is written, and takes effect at the next boot.",
-        Stage.READY: "The node has everything that its policies request.",
+        Stage.READY: (
+            "The node has everything that its policies request."
+            if stored.spec.policies
+            else "No HostPolicy selects the node. It keeps what was written for the last one."
+        ),
     }
     requirements = [
         HostRequirement(name=one.name, state=one.state, message=one.message)
