@@ -1,0 +1,1 @@
+"""Machine pools of Rancher's guest clusters: which devices their machines have, and if they fit."""

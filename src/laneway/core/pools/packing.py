@@ -1,0 +1,219 @@
+"""Whether machines of several kinds fit on the nodes together.
+
+Machines that are alike fit independently of each other: the room for them is a sum over nodes,
+wherever the scheduler puts which. Kinds of which no node has too little for all of them do not meet
+at all. Where kinds compete for something, two answers are exact: whether any placing holds all of
+them, and whether every placing does, in whatever order they come. Between the two it depends on the
+scheduler, which is said as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from itertools import islice
+from typing import NamedTuple
+
+_MOST = 2_000
+"""So many ways are compared. Beyond, the answer is that it depends."""
+
+Vector = tuple[int, ...]
+"""How many machines of each kind."""
+
+
+class Kind(NamedTuple):
+    """Machines that are alike."""
+
+    name: str
+    count: int
+    needs: Mapping[str, int]
+    """What each takes of its node."""
+    nodes: frozenset[str] | None = None
+    """Where they may be; None: anywhere."""
+
+
+class Fit(StrEnum):
+    """Whether all machines have a place."""
+
+    YES = "yes"
+    DEPENDS = "depends"
+    """On which nodes the scheduler chooses."""
+    NO = "no"
+
+
+class Packed(NamedTuple):
+    """The answer."""
+
+    fit: Fit
+    short: tuple[str, ...] = ()
+    """Kinds for which there is too little room even without the others."""
+    rivals: tuple[tuple[str, ...], ...] = ()
+    """Kinds that compete with each other, where they do not surely fit."""
+
+
+class _TooManyError(Exception):
+    """There are more ways than are compared."""
+
+
+def room(kind: Kind, free: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """For how many machines of a kind each node has room, if there is any; no more than wanted."""
+    needs = [(resource, need) for resource, need in kind.needs.items() if need > 0]
+    found = {}
+    for node, there in free.items():
+        if kind.nodes is None or node in kind.nodes:
+            most = min((there.get(name, 0) // need for name, need in needs), default=kind.count)
+            if most > 0:
+                found[node] = min(most, kind.count)
+    return found
+
+
+def pack(kinds: Iterable[Kind], free: Mapping[str, Mapping[str, int]]) -> Packed:
+    """Whether the machines fit on nodes where so much is free."""
+    wanted = [kind for kind in kinds if kind.count > 0]
+    rooms = [room(kind, free) for kind in wanted]
+    short = [
+        k.name for k, there in zip(wanted, rooms, strict=True) if sum(there.values()) < k.count
+    ]
+    if short:
+        return Packed(Fit.NO, tuple(short))
+    worst, rivals = Fit.YES, []
+    for group in _groups(wanted, rooms, free):
+        if len(group) == 1:
+            continue
+        fit = _together([wanted[one] for one in group], [rooms[one] for one in group], free)
+        if fit is not Fit.YES:
+            rivals.append(tuple(wanted[one].name for one in group))
+            worst = Fit.NO if Fit.NO in (fit, worst) else Fit.DEPENDS
+    return Packed(worst, (), tuple(rivals))
+
+
+def _groups(
+    kinds: Sequence[Kind], rooms: Sequence[Mapping[str, int]], free: Mapping[str, Mapping[str, int]]
+) -> list[list[int]]:
+    """The kinds that compete for something on some node, as positions."""
+    leader = list(range(len(kinds)))
+
+    def top(one: int) -> int:
+        while leader[one] != one:
+            one = leader[one]
+        return one
+
+    for node, there in free.items():
+        here = [one for one in range(len(kinds)) if node in rooms[one]]
+        for resource in {name for one in here for name in kinds[one].needs}:
+            takers = [one for one in here if kinds[one].needs.get(resource, 0) > 0]
+            most = sum(rooms[one][node] * kinds[one].needs[resource] for one in takers)
+            if most > there.get(resource, 0):
+                for one in takers[1:]:
+                    leader[top(one)] = top(takers[0])
+    groups: dict[int, list[int]] = {}
+    for one in range(len(kinds)):
+        groups.setdefault(top(one), []).append(one)
+    return list(groups.values())
+
+
+def _together(
+    kinds: Sequence[Kind], rooms: Sequence[Mapping[str, int]], free: Mapping[str, Mapping[str, int]]
+) -> Fit:
+    counts = tuple(kind.count for kind in kinds)
+    try:
+        ways = []
+        for node, there in free.items():
+            most = tuple(one.get(node, 0) for one in rooms)
+            if any(most):
+                ways.append(list(_ways(kinds, most, there)))
+        if not _all_fit(counts, ways):
+            return Fit.NO
+        blocked = any(_can_block(one, counts, ways) for one in range(len(kinds)))
+    except _TooManyError:
+        return Fit.DEPENDS
+    return Fit.DEPENDS if blocked else Fit.YES
+
+
+def _ways(
+    kinds: Sequence[Kind], most: Vector, there: Mapping[str, int]
+) -> Iterator[tuple[Vector, tuple[bool, ...]]]:
+    """What a node can hold, and of which kinds it then has room for one more."""
+    found = _vectors([kind.needs for kind in kinds], most, dict(there))
+    for vector in (ways := list(islice(found, _MOST + 1))):
+        more = tuple(
+            _one_more(vector, one, kinds, there) and most[one] > 0 for one in range(len(kinds))
+        )
+        yield vector, more
+    if len(ways) > _MOST:
+        raise _TooManyError
+
+
+def _vectors(
+    needs: Sequence[Mapping[str, int]], most: Vector, there: dict[str, int]
+) -> Iterator[Vector]:
+    if not needs:
+        yield ()
+        return
+    for count in range(most[0] + 1):
+        left = {name: amount - count * needs[0].get(name, 0) for name, amount in there.items()}
+        if any(left.get(name, 0) < 0 for name in needs[0]):
+            return
+        for rest in _vectors(needs[1:], most[1:], left):
+            yield (count, *rest)
+
+
+def _one_more(vector: Vector, one: int, kinds: Sequence[Kind], there: Mapping[str, int]) -> bool:
+    return all(
+        sum(count * kind.needs.get(name, 0) for count, kind in zip(vector, kinds, strict=True))
+        + need
+        <= there.get(name, 0)
+        for name, need in kinds[one].needs.items()
+        if need > 0
+    )
+
+
+def _all_fit(counts: Vector, ways: Sequence[Sequence[tuple[Vector, tuple[bool, ...]]]]) -> bool:
+    """Whether some placing holds all machines."""
+    totals = {(0,) * len(counts)}
+    for node in ways:
+        vectors = _best(vector for vector, _ in node)
+        sums = (
+            tuple(min(a + b, most) for a, b, most in zip(total, vector, counts, strict=True))
+            for total in totals
+            for vector in vectors
+        )
+        totals = _best(sums)
+        if counts in totals:
+            return True
+    return counts in totals
+
+
+def _can_block(
+    one: int, counts: Vector, ways: Sequence[Sequence[tuple[Vector, tuple[bool, ...]]]]
+) -> bool:
+    """Whether the others, and fewer than all of a kind, can be put so that no more of it fits."""
+    most = tuple(count - (position == one) for position, count in enumerate(counts))
+    totals = {(0,) * len(counts)}
+    for node in ways:
+        vectors = _least(vector for vector, more in node if not more[one])
+        sums = (
+            tuple(a + b for a, b in zip(total, vector, strict=True))
+            for total in totals
+            for vector in vectors
+        )
+        totals = _least(
+            total for total in sums if all(a <= b for a, b in zip(total, most, strict=True))
+        )
+    return bool(totals)
+
+
+def _best(vectors: Iterable[Vector]) -> set[Vector]:
+    """Those than which no other is better in everything."""
+    return {tuple(-a for a in one) for one in _least(tuple(-a for a in one) for one in vectors)}
+
+
+def _least(vectors: Iterable[Vector]) -> set[Vector]:
+    found: set[Vector] = set()
+    # In this order none is better than one before it.
+    for vector in sorted(set(vectors)):
+        if not any(all(a <= b for a, b in zip(one, vector, strict=True)) for one in found):
+            found.add(vector)
+            if len(found) > _MOST:
+                raise _TooManyError
+    return found
