@@ -1,8 +1,8 @@
 """The devices of a pool's machines, as Rancher keeps them: JSON in a string of the configuration.
 
-`vgpuInfo` is `{"vGPURequests":[{"name":…,"deviceName":…}]}`, a device for each entry. `hostDeviceInfo`
-is `{"hostDevices":[…]}` with entries of the same kind, for PCI devices (harvester/harvester#10764).
-The empty string means no devices.
+`vgpuInfo` is `{"vGPURequests":[{"name":…,"deviceName":…}]}`, with an entry for each device.
+`hostDeviceInfo` is `{"hostDevices":[…]}` with entries of the same kind, for PCI devices
+(harvester/harvester#10764). The empty string means no devices.
 
 All forms that clients have written are read: names of devices, `provisioned`, none at all, and a
 `count`, which stands for so many entries. One form is written, which every reader of them knows: an

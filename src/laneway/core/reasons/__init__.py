@@ -7,7 +7,17 @@ changed here on purpose, and `tests/unit/core/reasons` finds all that the progra
 
 from __future__ import annotations
 
-from laneway.core.reasons import claims, devices, drivers, events, gpus, preparation, vms, vsphere
+from laneway.core.reasons import (
+    claims,
+    devices,
+    drivers,
+    events,
+    gpus,
+    pools,
+    preparation,
+    vms,
+    vsphere,
+)
 from laneway.core.reasons.text import ReasonText
 
 REASONS: tuple[ReasonText, ...] = (
@@ -16,6 +26,7 @@ REASONS: tuple[ReasonText, ...] = (
     *claims.REASONS,
     *vms.REASONS,
     *vsphere.REASONS,
+    *pools.REASONS,
     *preparation.REASONS,
     *drivers.REASONS,
     *events.REASONS,

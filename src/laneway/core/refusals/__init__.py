@@ -115,6 +115,12 @@ from laneway.core.refusals.layouts import (
     UpdateRejected,
 )
 from laneway.core.refusals.plans import DeviceChanged, DeviceDisappeared, HostBusy, WriteFailed
+from laneway.core.refusals.pools import (
+    InsufficientCompute,
+    MachinesCompete,
+    PlacementUncertain,
+    SurgeBlocked,
+)
 from laneway.core.refusals.preparation import (
     BootConfigurationDamaged,
     BootConfigurationUnreadable,
@@ -254,10 +260,12 @@ __all__ = [
     "InstanceCountInvalid",
     "InstancesDoNotFit",
     "InstancesUnavailable",
+    "InsufficientCompute",
     "InsufficientDevices",
     "IommuDisabled",
     "KernelArgumentConflict",
     "LayoutDoesNotFit",
+    "MachinesCompete",
     "MigConfigurationEnabled",
     "MigModeDisabled",
     "MigOnly",
@@ -287,6 +295,7 @@ __all__ = [
     "OwnedByVgpuDevices",
     "ParametersInvalid",
     "PciDeviceNotFound",
+    "PlacementUncertain",
     "PodClaimedByOthers",
     "PreparationInvalid",
     "ProfileExhausted",
@@ -306,6 +315,7 @@ __all__ = [
     "ResourcePoolUnresolved",
     "RolloutBlocked",
     "SizesMixed",
+    "SurgeBlocked",
     "TooFewVfs",
     "TooManyDevices",
     "TooManyInstances",

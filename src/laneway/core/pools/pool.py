@@ -1,0 +1,67 @@
+"""Machine pools as they are judged: what their machines request, and which there are already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from laneway.core.ledger.facts import Consumer
+
+CPU, MEMORY = "cpu", "memory"
+
+
+class Machine(NamedTuple):
+    """A machine of a pool that exists."""
+
+    vm: Consumer
+    stays: bool
+    """Whether it is as the pool wants its machines; another one is replaced."""
+    needs: Mapping[str, int] = {}
+    """The CPU and memory that its pod requests."""
+
+
+class Pool(msgspec.Struct, frozen=True, kw_only=True):
+    """So many machines that are alike."""
+
+    name: str
+    quantity: int
+    devices: Mapping[str, int] = {}
+    """How many of each resource a machine has."""
+    cpu: int = 0
+    """Thousandths of a processor that the pod of a machine requests."""
+    memory: int = 0
+    """Bytes of the same."""
+    surge: int = 1
+    """How many machines more there may be during a rolling update."""
+    unavailable: int = 0
+    """How many less."""
+    nodes: frozenset[str] | None = None
+    """Where its machines may be; None: anywhere."""
+    machines: tuple[Machine, ...] = ()
+
+    @property
+    def leaving(self) -> tuple[Machine, ...]:
+        """Those that are replaced or removed, the first one first.
+
+        Cluster API deletes what is too much in the order of names.
+        """
+        old = [one for one in self.machines if not one.stays]
+        there = sorted(one for one in self.machines if one.stays)
+        return (*sorted(old), *there[: max(len(there) - self.quantity, 0)])
+
+    @property
+    def coming(self) -> int:
+        """How many are still to be made."""
+        return max(self.quantity - sum(one.stays for one in self.machines), 0)
+
+    @property
+    def is_replacing(self) -> bool:
+        """Whether a rolling update is due."""
+        return any(not one.stays for one in self.machines)
+
+    @property
+    def needs(self) -> dict[str, int]:
+        """What one machine takes of its node."""
+        return {**self.devices, CPU: self.cpu, MEMORY: self.memory}

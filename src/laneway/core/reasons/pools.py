@@ -1,0 +1,40 @@
+"""Reasons about the machine pools of guest clusters."""
+
+from __future__ import annotations
+
+from laneway.core.reasons.text import ReasonText
+
+_POOLS = "Machine pools"
+_ON = "`laneway pools`, HarvesterConfig, Cluster"
+
+REASONS = (
+    ReasonText(
+        "InsufficientCompute",
+        _POOLS,
+        on=_ON,
+        meaning="The nodes with the devices have too little CPU or memory.",
+        remedy="Request smaller or fewer machines, or move other VMs off these nodes.",
+    ),
+    ReasonText(
+        "MachinesCompete",
+        _POOLS,
+        on=_ON,
+        meaning="Each pool would fit alone; all of them do not.",
+        remedy="Request fewer machines or devices in one of them.",
+    ),
+    ReasonText(
+        "PlacementUncertain",
+        _POOLS,
+        on=_ON,
+        meaning="Pools compete for the same nodes, and it depends on the scheduler who fits.",
+        remedy="Bind the pools to different nodes, or leave more devices free.",
+    ),
+    ReasonText(
+        "SurgeBlocked",
+        _POOLS,
+        on=_ON,
+        meaning="A rolling update has no room for the machine that it creates first.",
+        remedy="Free the devices that the message names, or set the pool's maxSurge to 0 and its "
+        "maxUnavailable to 1.",
+    ),
+)

@@ -1,0 +1,118 @@
+"""Why the machines of pools cannot all start, or not while old ones are replaced."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from laneway.core.phrases import listed
+from laneway.core.refusals.base import Refusal
+
+Counts = tuple[tuple[str, int], ...]
+"""Names with numbers."""
+
+
+class NodeCompute(NamedTuple):
+    """What is free on a node."""
+
+    name: str
+    cpu: int
+    """Thousandths of a processor."""
+    memory: int
+    """Bytes."""
+
+    def __str__(self) -> str:
+        return f"node {self.name} has {_compute(self.cpu, self.memory)} free"
+
+
+class InsufficientCompute(Refusal, frozen=True):
+    """There are enough devices, but not where there are enough CPU and memory."""
+
+    machines: int
+    """How many are still to be made."""
+    possible: int
+    cpu: int
+    """What the pod of one machine requests."""
+    memory: int
+    nodes: tuple[NodeCompute, ...]
+    """Those with the devices, what is free on them."""
+    others: int = 0
+
+    @property
+    def words(self) -> str:
+        each = "each request" if self.machines != 1 else "requests"
+        nodes = "; ".join(map(str, self.nodes)) or "no node has the devices"
+        more = f"; {self.others} more nodes have no room either" if self.others else ""
+        return (
+            f"There is room for {self.possible} of {_machines(self.machines)}, whose pods {each} "
+            f"{_compute(self.cpu, self.memory)}: {nodes}{more}. Request smaller or fewer machines, "
+            "or move other VMs off these nodes."
+        )
+
+
+class MachinesCompete(Refusal, frozen=True):
+    """Each pool has room alone; all of them do not."""
+
+    pools: Counts
+    """Pools with the machines that are still to be made."""
+
+    @property
+    def words(self) -> str:
+        return (
+            f"The machines of {_pools(self.pools)} do not fit together, although those of each "
+            "pool would fit alone. Request fewer machines or devices in one of them."
+        )
+
+
+class PlacementUncertain(Refusal, frozen=True):
+    """All machines have a place, which the scheduler may not find."""
+
+    pools: Counts
+
+    @property
+    def words(self) -> str:
+        return (
+            f"Whether all machines of {_pools(self.pools)} start depends on the nodes that the "
+            "scheduler chooses, because they compete for the same nodes. Bind the pools to "
+            "different nodes, or leave more devices free."
+        )
+
+
+class SurgeBlocked(Refusal, frozen=True):
+    """A rolling update finds no room for the machines that it makes first."""
+
+    surge: int
+    missing: int
+    """For so many of them there is no room; 0: it depends on the nodes of other machines."""
+    devices: Counts
+    """What is missing for these."""
+    due: bool
+    """Whether a rolling update begins with this change."""
+
+    @property
+    def words(self) -> str:
+        when = "This change starts a rolling update, which" if self.due else "A rolling update"
+        first = f"{when} creates {_machines(self.surge)} before it deletes an old one"
+        if not self.missing:
+            lack = "other pools may take the room for that"
+        elif self.devices:
+            lacking = listed(f"{count} x {name}" for name, count in self.devices)
+            lack = f"for that the nodes lack {lacking}"
+        else:
+            lack = f"for {_machines(self.missing)} of that the nodes lack CPU or memory"
+        return (
+            f"{first}; {lack}, so it waits. Free what is missing, or set the pool's maxSurge to 0 "
+            "and its maxUnavailable to 1."
+        )
+
+
+def _machines(count: int) -> str:
+    return f"{count} machine{'s' if count != 1 else ''}"
+
+
+def _pools(pools: Counts) -> str:
+    named = [f"{name} ({count})" for name, count in pools]
+    return f"pools {listed(named)}" if len(named) > 1 else f"pool {listed(named)}"
+
+
+def _compute(cpu: int, memory: int) -> str:
+    return f"{cpu / 1000:g} CPUs and {memory / 2**30:.4g} GiB"

@@ -1,0 +1,168 @@
+"""Whether the machines of all pools can start, and what a rolling update lacks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from laneway.core.ledger.build import build
+from laneway.core.ledger.facts import Demand, Facts
+from laneway.core.ledger.ledger import Ledger
+from laneway.core.pools.judge import Judgement, judge
+from laneway.core.pools.pool import Machine, Pool
+from laneway.core.refusals import (
+    InsufficientCompute,
+    InsufficientDevices,
+    MachinesCompete,
+    PlacementUncertain,
+    SurgeBlocked,
+)
+
+GIB = 2**30
+
+
+def pool(write: Any, quantity: int, name: str = "gpu", **more: Any) -> Pool:
+    return Pool(**{"name": name, "quantity": quantity, "devices": {write.small: 1}, **more})
+
+
+def made(devices: list[Any], *demands: Demand, nodes: Any = None) -> Ledger:
+    return build(Facts(tuple(devices), demands, nodes))
+
+
+def machines(write: Any, *names: str, stays: bool = True) -> tuple[Machine, ...]:
+    return tuple(Machine(write.vm(name), stays) for name in names)
+
+
+def held(write: Any, free: int, *names: str) -> Ledger:
+    """A node on which these VMs have a device each, and some are free."""
+    return made(
+        write.devices("n1", len(names) + free), *(write.running(name, "n1") for name in names)
+    )
+
+
+def surge(found: Judgement) -> SurgeBlocked:
+    [about] = found.warnings
+    assert isinstance(about.refusal, SurgeBlocked)
+    return about.refusal
+
+
+def test_a_pool_that_fits_with_the_surge_of_an_update(write: Any) -> None:
+    found = judge([pool(write, 3)], held(write, 4), None)
+    assert found == Judgement({"gpu": 3})
+
+
+def test_the_fourth_machine_is_refused_with_who_holds_the_devices(write: Any) -> None:
+    found = judge([pool(write, 4)], held(write, 3, "other"), None)
+    [about] = found.refusals
+    assert isinstance(about.refusal, InsufficientDevices)
+    assert (about.pool, about.refusal.vms, about.refusal.possible) == ("gpu", 4, 3)
+    assert "1 held by VM default/other" in about.refusal.words
+
+
+def test_what_a_cluster_has_already_is_not_needed_again(write: Any) -> None:
+    """R2: an edit counted the cluster's own vGPUs as needed again."""
+    ledger = held(write, 0, "m-1", "m-2", "m-3")
+    own = machines(write, "m-1", "m-2", "m-3")
+    assert not judge([pool(write, 3, machines=own)], ledger, None).refusals
+    [about] = judge([pool(write, 4, machines=own)], ledger, None).refusals
+    assert isinstance(about.refusal, InsufficientDevices)
+    assert (about.refusal.vms, about.refusal.possible) == (1, 0)
+
+
+def test_nothing_free_is_judged_as_well(write: Any) -> None:
+    """R3: availability of 0, below 0 or unknown switched validation off."""
+    assert judge([pool(write, 1)], held(write, 0, "other"), None).refusals
+    assert judge([pool(write, 1)], made([]), None).refusals
+
+
+def test_devices_are_counted_by_node_and_only_on_open_ones(write: Any) -> None:
+    """R5: a sum over nodes said yes to a third machine, of 1 + 1 devices of two nodes."""
+    devices = [*write.devices("n1", 3), *write.devices("n2", 3), *write.devices("n3", 8)]
+    nodes = write.nodes("n1", "n2", n3="the node is cordoned")
+    ledger = made(devices, nodes=nodes)
+    two = {write.small: 2}
+    assert not judge([pool(write, 2, devices=two)], ledger, None).refusals
+    [about] = judge([pool(write, 3, devices=two)], ledger, None).refusals
+    assert "8 unavailable: the node is cordoned" in about.refusal.words
+
+
+def test_pools_are_judged_together(write: Any) -> None:
+    ledger = held(write, 3)
+    both = [pool(write, 2, "a"), pool(write, 2, "b")]
+    [about] = judge(both, ledger, None).refusals
+    assert about.refusal == MachinesCompete((("a", 2), ("b", 2)))
+    assert not judge([both[0], pool(write, 1, "b")], ledger, None).refusals
+
+
+def test_a_type_counts_as_often_as_it_is_requested(write: Any) -> None:
+    """R7: a type counted once for each pool."""
+    assert judge([pool(write, 1, devices={write.small: 4})], held(write, 3), None).refusals
+
+
+def test_cpu_and_memory_are_needed_on_the_node_of_the_devices(write: Any) -> None:
+    ledger = made(write.devices("n1", 2), nodes=write.nodes("n1", "n2"))
+    compute = {
+        "n1": {"cpu": 6_000, "memory": 8 * GIB},
+        "n2": {"cpu": 64_000, "memory": 512 * GIB},
+    }
+    small = pool(write, 2, cpu=2_000, memory=4 * GIB)
+    assert not judge([small], ledger, compute).refusals
+    large = msgspec.structs.replace(small, memory=6 * GIB)
+    [about] = judge([large], ledger, compute).refusals
+    assert isinstance(about.refusal, InsufficientCompute)
+    assert about.refusal.words.startswith(
+        "There is room for 1 of 2 machines, whose pods each request 2 CPUs and 6 GiB: node n1 has "
+        "6 CPUs and 8 GiB free."
+    )
+
+
+def test_an_update_needs_room_for_one_more(write: Any) -> None:
+    own = machines(write, "m-1", "m-2", stays=False)
+    full = held(write, 0, "m-1", "m-2")
+    found = judge([pool(write, 2, machines=own)], full, None)
+    assert not found.refusals
+    assert surge(found).words.startswith(
+        "This change starts a rolling update, which creates 1 machine before it deletes an old "
+        f"one; for that the nodes lack 1 x {write.small}, so it waits."
+    )
+    assert not judge([pool(write, 2, machines=own)], held(write, 1, "m-1", "m-2"), None).warnings
+    patient = pool(write, 2, machines=own, surge=0, unavailable=1)
+    assert judge([patient], full, None) == Judgement({"gpu": 2})
+
+
+def test_the_missing_number_is_exact(write: Any) -> None:
+    devices = {write.small: 2}
+    new = pool(write, 2, devices=devices, surge=2)
+    [about] = judge([new], made(write.devices("n1", 5)), None).warnings
+    assert about.refusal == SurgeBlocked(surge=2, missing=2, devices=((write.small, 3),), due=False)
+
+
+def test_what_a_smaller_pool_gives_back_is_there_for_another(write: Any) -> None:
+    devices = [*write.devices("n1", 1), *write.devices("n2", 1)]
+    ledger = made(devices, write.running("m-1", "n1"), write.running("m-2", "n2"))
+    fewer = pool(write, 1, "a", machines=machines(write, "m-1", "m-2"))
+    assert [one.vm.name for one in fewer.leaving] == ["m-1"]
+    here, there = (pool(write, 1, "b", nodes=frozenset({node})) for node in ("n1", "n2"))
+    assert not judge([fewer, here], ledger, None).refusals
+    assert judge([fewer, there], ledger, None).refusals
+
+
+def test_what_depends_on_the_scheduler_is_said(write: Any) -> None:
+    devices = [*write.devices("n1", 1), *write.devices("n2", 1)]
+    ledger = made([*devices, *write.devices("n1", 1, write.large)])
+    pools = [
+        pool(write, 1, "a", unavailable=1),
+        pool(write, 1, "b", devices={write.small: 1, write.large: 1}, unavailable=1),
+    ]
+    found = judge(pools, ledger, None)
+    assert not found.refusals
+    [about] = found.warnings
+    assert isinstance(about.refusal, PlacementUncertain)
+
+
+def test_a_machine_without_devices_may_be_anywhere(write: Any) -> None:
+    ledger = made(write.devices("n1", 1), nodes=write.nodes("n1", "n2"))
+    compute = {"n1": {"cpu": 1_000}, "n2": {"cpu": 4_000}}
+    assert not judge([pool(write, 4, devices={}, cpu=1_000)], ledger, compute).refusals
+    assert judge([pool(write, 6, devices={}, cpu=1_000)], ledger, compute).refusals
