@@ -114,13 +114,13 @@ from laneway.core.refusals.layouts import (
     TooFewVfs,
     UpdateRejected,
 )
-from laneway.core.refusals.plans import DeviceChanged, DeviceDisappeared, HostBusy, WriteFailed
-from laneway.core.refusals.pools import (
+from laneway.core.refusals.machine_pools import (
     InsufficientCompute,
     MachinesCompete,
     PlacementUncertain,
     SurgeBlocked,
 )
+from laneway.core.refusals.plans import DeviceChanged, DeviceDisappeared, HostBusy, WriteFailed
 from laneway.core.refusals.preparation import (
     BootConfigurationDamaged,
     BootConfigurationUnreadable,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.pools.packing import Fit, Kind, pack
+from laneway.core.machine_pools.packing import Fit, Kind, pack
 
 Free = Mapping[str, Mapping[str, int]]
 

@@ -18,6 +18,8 @@ class Machine(NamedTuple):
     vm: Consumer
     stays: bool
     """Whether it is as the pool wants its machines; another one is replaced."""
+    created: str = ""
+    """Time as Kubernetes writes it."""
     needs: Mapping[str, int] = {}
     """The CPU and memory that its pod requests."""
 
@@ -43,13 +45,11 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def leaving(self) -> tuple[Machine, ...]:
-        """Those that are replaced or removed, the first one first.
-
-        Cluster API deletes what is too much in the order of names.
-        """
-        old = [one for one in self.machines if not one.stays]
-        there = sorted(one for one in self.machines if one.stays)
-        return (*sorted(old), *there[: max(len(there) - self.quantity, 0)])
+        """Those that are replaced or removed, in that order: Rancher has the oldest go first."""
+        by_age = sorted(self.machines, key=lambda one: (one.created, one.vm))
+        there = [one for one in by_age if one.stays]
+        extra = there[: max(len(there) - self.quantity, 0)]
+        return tuple(one for one in by_age if not one.stays or one in extra)
 
     @property
     def coming(self) -> int:

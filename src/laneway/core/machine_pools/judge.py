@@ -16,10 +16,10 @@ import msgspec
 from laneway.core.ledger.explain import why_not
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.ledger.room import Room
-from laneway.core.pools.packing import Fit, Kind, Packed, pack, room
-from laneway.core.pools.pool import CPU, MEMORY, Machine, Pool
+from laneway.core.machine_pools.packing import Fit, Kind, Packed, pack, room
+from laneway.core.machine_pools.pool import CPU, MEMORY, Machine, Pool
 from laneway.core.refusals import Refusal
-from laneway.core.refusals.pools import (
+from laneway.core.refusals.machine_pools import (
     InsufficientCompute,
     MachinesCompete,
     NodeCompute,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.pools.device_info import (
+from laneway.core.machine_pools.device_info import (
     HOST_DEVICES,
     VGPUS,
     DeviceInfoError,

@@ -9,8 +9,8 @@ import msgspec
 from laneway.core.ledger.build import build
 from laneway.core.ledger.facts import Demand, Facts
 from laneway.core.ledger.ledger import Ledger
-from laneway.core.pools.judge import Judgement, judge
-from laneway.core.pools.pool import Machine, Pool
+from laneway.core.machine_pools.judge import Judgement, judge
+from laneway.core.machine_pools.pool import Machine, Pool
 from laneway.core.refusals import (
     InsufficientCompute,
     InsufficientDevices,
@@ -141,8 +141,10 @@ def test_the_missing_number_is_exact(write: Any) -> None:
 def test_what_a_smaller_pool_gives_back_is_there_for_another(write: Any) -> None:
     devices = [*write.devices("n1", 1), *write.devices("n2", 1)]
     ledger = made(devices, write.running("m-1", "n1"), write.running("m-2", "n2"))
-    fewer = pool(write, 1, "a", machines=machines(write, "m-1", "m-2"))
-    assert [one.vm.name for one in fewer.leaving] == ["m-1"]
+    younger, older = machines(write, "m-2", "m-1")
+    own = (younger._replace(created="2026-02"), older._replace(created="2026-01"))
+    fewer = pool(write, 1, "a", machines=own)
+    assert [one.vm.name for one in fewer.leaving] == ["m-1"]  # Rancher's policy is `Oldest`
     here, there = (pool(write, 1, "b", nodes=frozenset({node})) for node in ("n1", "n2"))
     assert not judge([fewer, here], ledger, None).refusals
     assert judge([fewer, there], ledger, None).refusals
