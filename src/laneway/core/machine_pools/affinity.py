@@ -1,0 +1,116 @@
+"""The nodes on which the machines of a pool may be, by the affinity of their VMs.
+
+`vmAffinity` is an Affinity of Kubernetes as JSON, or the same in base64. Only its required rules
+about nodes count; what is preferred keeps no machine away, and rules about other pods are not
+judged.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+
+class AffinityError(ValueError):
+    """A text is no affinity; its words say why."""
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """A rule about a label, or about a field of a node."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class Term(msgspec.Struct, frozen=True, rename="camel"):
+    """Rules that all hold."""
+
+    match_expressions: tuple[Rule, ...] = ()
+    match_fields: tuple[Rule, ...] = ()
+
+
+class Terms(msgspec.Struct, frozen=True, rename="camel"):
+    """Terms of which one must hold."""
+
+    node_selector_terms: tuple[Term, ...] = ()
+
+
+class NodeAffinity(msgspec.Struct, frozen=True, rename="camel"):
+    """Rules about nodes."""
+
+    required_during_scheduling_ignored_during_execution: Terms | None = None
+
+
+class Affinity(msgspec.Struct, frozen=True, rename="camel"):
+    """What a pod says of where it may be."""
+
+    node_affinity: NodeAffinity | None = None
+
+
+_decode = msgspec.json.Decoder(Affinity | None).decode
+
+
+def read(text: str) -> tuple[Term, ...] | None:
+    """The terms of which one must hold; None: any node will do. Raises AffinityError."""
+    if not text.strip():
+        return None
+    try:
+        found = _decode(_plain(text))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise AffinityError(f"vmAffinity is not an affinity as JSON: {error}") from None
+    about_nodes = found.node_affinity if found is not None else None
+    if about_nodes is None:
+        return None
+    required = about_nodes.required_during_scheduling_ignored_during_execution
+    return None if required is None else required.node_selector_terms
+
+
+def _plain(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return text.encode()
+
+
+def nodes(terms: Iterable[Term], labels: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
+    """The nodes that satisfy one of the terms; `labels` by node."""
+    wanted = [term for term in terms if term.match_expressions or term.match_fields]
+    return frozenset(
+        name for name, own in labels.items() if any(_holds(term, name, own) for term in wanted)
+    )
+
+
+def _holds(term: Term, name: str, labels: Mapping[str, str]) -> bool:
+    fields = {"metadata.name": name}
+    return all(_matches(rule, labels) for rule in term.match_expressions) and all(
+        _matches(rule, fields) for rule in term.match_fields
+    )
+
+
+def _matches(rule: Rule, there: Mapping[str, str]) -> bool:
+    value = there.get(rule.key)
+    match rule.operator:
+        case "In":
+            return value in rule.values
+        case "NotIn":
+            return value not in rule.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            return _compared(rule, value)
+        case _:
+            return False
+
+
+def _compared(rule: Rule, value: str | None) -> bool:
+    try:
+        number, limit = int(value or ""), int(rule.values[0])
+    except (ValueError, IndexError):
+        return False
+    return number > limit if rule.operator == "Gt" else number < limit

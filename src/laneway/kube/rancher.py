@@ -1,0 +1,143 @@
+"""Objects of a Rancher management cluster, as far as Laneway reads them.
+
+A guest cluster has machine pools. Each names a machine configuration, an object whose fields are
+the options of a machine driver: `HarvesterConfig` of Harvester's, `LanewayConfig` of Laneway's.
+Rancher makes a MachineDeployment of Cluster API of each pool, and has the driver make the machines:
+VMs that are named like their infrastructure objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from laneway.api import ObjectMeta
+from laneway.kube.resource import Resource
+
+GROUP = "provisioning.cattle.io"
+CONFIG_GROUP = "rke-machine-config.cattle.io"
+VERSION = "v1"
+LABEL_GUEST_CLUSTER = "guestcluster.harvesterhci.io/name"
+"""On a VM that a driver made: its cluster."""
+LABEL_POOL = "nodepool.harvesterhci.io/name"
+"""On the same: its pool."""
+LABEL_MACHINE_SET = "harvesterhci.io/machineSetName"
+"""On the same, of any release: namespace, cluster and pool, with `-` between them."""
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A part of an object of Rancher's."""
+
+
+class RollingUpdate(_Part, frozen=True, kw_only=True):
+    """How many machines more, or fewer, there may be while they are replaced."""
+
+    max_surge: int | str | None = None
+    max_unavailable: int | str | None = None
+
+
+class ConfigReference(_Part, frozen=True, kw_only=True):
+    """A machine configuration of the cluster's namespace."""
+
+    kind: str = ""
+    name: str = ""
+
+
+class MachinePool(_Part, frozen=True, kw_only=True):
+    """Machines that are alike."""
+
+    name: str = ""
+    quantity: int | None = None
+    """None: one."""
+    machine_config_ref: ConfigReference = ConfigReference()
+    rolling_update: RollingUpdate | None = None
+    cloud_credential_secret_name: str = ""
+    """Of the cluster, unless given."""
+    etcd_role: bool = False
+    control_plane_role: bool = False
+    worker_role: bool = False
+    paused: bool = False
+
+
+class RkeConfig(_Part, frozen=True, kw_only=True):
+    """How Rancher makes the cluster."""
+
+    machine_pools: Sequence[MachinePool] = ()
+
+
+class GuestClusterSpec(_Part, frozen=True, kw_only=True):
+    """The desired state of a guest cluster."""
+
+    cloud_credential_secret_name: str = ""
+    """`cattle-global-data:cc-abcde`, which is namespace and name."""
+    rke_config: RkeConfig | None = None
+    """None: Rancher did not make it."""
+
+
+class GuestCluster(_Part, frozen=True, kw_only=True):
+    """A guest cluster."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: GuestClusterSpec = GuestClusterSpec()
+
+
+class MachineConfig(_Part, frozen=True, kw_only=True):
+    """What the machines of a pool are like. Fields stand beside `metadata`; numbers are texts."""
+
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    vgpu_info: str = ""
+    host_device_info: str = ""
+    cpu_count: str | int = ""
+    """Processors; empty: 2."""
+    cpu_pinning: bool = False
+    memory_size: str | int = ""
+    """GiB; empty: 4."""
+    reserved_memory_size: str | int = ""
+    """MiB that the guest does not get; empty or -1: Harvester's default."""
+    vm_namespace: str = ""
+    """Where its VMs are; empty: default."""
+    vm_affinity: str = ""
+    """An Affinity as JSON, which may be in base64."""
+
+
+class MachineSpec(_Part, frozen=True, kw_only=True):
+    """The desired state of a machine."""
+
+    cluster_name: str = ""
+    infrastructure_ref: ConfigReference = ConfigReference()
+
+
+class MachineStatus(_Part, frozen=True, kw_only=True):
+    """How far a machine is."""
+
+    phase: str = ""
+    node_ref: Mapping[str, Any] | None = None
+
+
+class PoolMachine(_Part, frozen=True, kw_only=True):
+    """A machine of Cluster API that Rancher made."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: MachineSpec = MachineSpec()
+    status: MachineStatus = MachineStatus()
+
+
+LABEL_CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
+LABEL_MACHINE_POOL = "rke.cattle.io/rke-machine-pool-name"
+"""On a Machine: its pool."""
+
+GUEST_CLUSTERS = Resource(GROUP, VERSION, "clusters", True, GuestCluster, "Cluster")
+HARVESTER_CONFIGS = Resource(
+    CONFIG_GROUP, VERSION, "harvesterconfigs", True, MachineConfig, "HarvesterConfig", optional=True
+)
+LANEWAY_CONFIGS = Resource(
+    CONFIG_GROUP, VERSION, "lanewayconfigs", True, MachineConfig, "LanewayConfig", optional=True
+)
+CONFIGS = {one.kind: one for one in (HARVESTER_CONFIGS, LANEWAY_CONFIGS)}
+"""By kind; the machines of other kinds are not on Harvester."""
+POOL_MACHINES = Resource(
+    "cluster.x-k8s.io", "v1beta1", "machines", True, PoolMachine, "Machine", optional=True
+)
