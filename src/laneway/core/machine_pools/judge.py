@@ -16,7 +16,7 @@ import msgspec
 from laneway.core.ledger.explain import why_not
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.ledger.room import Room
-from laneway.core.machine_pools.packing import Fit, Kind, Packed, pack, room
+from laneway.core.machine_pools.packing import Fit, Kind, pack, room
 from laneway.core.machine_pools.pool import CPU, MEMORY, Machine, Pool
 from laneway.core.refusals import Refusal
 from laneway.core.refusals.machine_pools import (
@@ -51,73 +51,101 @@ class Judgement(msgspec.Struct, frozen=True):
     warnings: tuple[About, ...] = ()
 
 
-def judge(pools: Sequence[Pool], ledger: Ledger, compute: Free | None) -> Judgement:
-    """What speaks against pools. `compute`: the CPU and memory that are free; None: not known."""
+def judge(
+    pools: Sequence[Pool], ledger: Ledger, compute: Free | None, others: Sequence[Pool] = ()
+) -> Judgement:
+    """What speaks against pools.
+
+    `compute`: the CPU and memory that are free; None: not known. `others`: pools that were there
+    first, under names of their own, whose machines may still be to be made.
+    """
+    case = _Case(pools, others, ledger, compute)
     leaving = [machine for pool in pools for machine in pool.leaving]
-    in_the_end = _free(pools, ledger, compute, leaving)
-    kinds = [_kind(pool, pool.coming, compute) for pool in pools]
-    rooms = {kind.name: sum(room(kind, in_the_end).values()) for kind in kinds}
-    packed = pack(kinds, in_the_end)
+    free = case.free(leaving)
+    kinds = [case.kind(pool, pool.coming) for pool in pools]
+    rooms = {kind.name: sum(room(kind, free).values()) for kind in kinds}
+    packed = pack([*kinds, *case.first(free)], free)
     named = {pool.name: pool for pool in pools}
-    refusals = tuple(
+    coming = {pool.name: pool.coming for pool in (*others, *pools)}
+    refusals = [
         About(name, refusal)
         for name in packed.short
-        for refusal in _short(named[name], rooms[name], ledger, in_the_end, leaving)
-    )
-    if packed.fit is Fit.NO and not refusals:
-        refusals = tuple(
-            About(group[0], MachinesCompete(_requested(named, group))) for group in packed.rivals
-        )
-    warnings = () if refusals else tuple(_warnings(pools, ledger, compute, packed))
-    return Judgement(rooms, refusals, warnings)
+        for refusal in _short(case, named[name], rooms[name], free, leaving)
+    ]
+    warnings = []
+    for group in packed.rivals:
+        of_group = tuple((name, coming[name]) for name in group)
+        if (mine := next((name for name in group if name in named), "")) and not refusals:
+            if packed.fit is Fit.NO:
+                refusals.append(About(mine, MachinesCompete(of_group)))
+            else:
+                warnings.append(About(mine, PlacementUncertain(of_group)))
+    if not refusals:
+        warnings += [about for pool in pools for about in _surge(case, pool)]
+    return Judgement(rooms, tuple(refusals), () if refusals else tuple(warnings))
 
 
-def _kind(pool: Pool, count: int, compute: Free | None) -> Kind:
-    return Kind(pool.name, count, pool.devices if compute is None else pool.needs, pool.nodes)
+class _Case(NamedTuple):
+    """What is judged, and by what."""
 
+    pools: Sequence[Pool]
+    others: Sequence[Pool]
+    ledger: Ledger
+    compute: Free | None
 
-def _free(
-    pools: Iterable[Pool], ledger: Ledger, compute: Free | None, gone: Iterable[Machine]
-) -> dict[str, dict[str, int]]:
-    """What is free on each node where something can start, once these machines are gone."""
-    resources = {name for pool in pools for name in pool.devices}
-    free = {
-        name: {
-            **((compute or {}).get(name, {})),
-            **{one: ledger.free.get(one, {}).get(name, 0) for one in resources},
+    def kind(self, pool: Pool, count: int) -> Kind:
+        needs = pool.devices if self.compute is None else pool.needs
+        return Kind(pool.name, count, needs, pool.nodes)
+
+    def first(self, free: Free) -> list[Kind]:
+        """What the others are still to get, as far as there is room for it."""
+        kinds = (self.kind(pool, pool.coming) for pool in self.others)
+        return [
+            kind._replace(machines=min(kind.machines, sum(room(kind, free).values())))
+            for kind in kinds
+        ]
+
+    def free(self, gone: Iterable[Machine]) -> dict[str, dict[str, int]]:
+        """What is free on each node where something can start, once these machines are gone."""
+        ledger, compute = self.ledger, self.compute
+        resources = {name for pool in (*self.pools, *self.others) for name in pool.devices}
+        free = {
+            name: {
+                **((compute or {}).get(name, {})),
+                **{one: ledger.free.get(one, {}).get(name, 0) for one in resources},
+            }
+            for name, node in ledger.nodes.items()
+            if not node.closed
         }
-        for name, node in ledger.nodes.items()
-        if not node.closed
-    }
-    for machine in gone:
-        demand = ledger.demands.get(machine.vm)
-        for share in ledger.shares.get(machine.vm, ()):
-            if share.usable and share.node in free and share.resource in resources:
-                free[share.node][share.resource] += 1
-        if compute is not None and demand is not None and demand.node in free:
-            there = free[demand.node]
-            for name, amount in machine.needs.items():
-                there[name] = there.get(name, 0) + amount
-    return free
+        for machine in gone:
+            for share in ledger.shares.get(machine.vm, ()):
+                if share.usable and share.node in free and share.resource in resources:
+                    free[share.node][share.resource] += 1
+            demand = ledger.demands.get(machine.vm)
+            if compute is not None and demand is not None and demand.node in free:
+                there = free[demand.node]
+                for name, amount in machine.needs.items():
+                    there[name] = there.get(name, 0) + amount
+        return free
 
 
 def _short(
-    pool: Pool, possible: int, ledger: Ledger, free: Free, leaving: Iterable[Machine]
+    case: _Case, pool: Pool, possible: int, free: Free, leaving: Iterable[Machine]
 ) -> Iterator[Refusal]:
     """Why there is too little room for the machines of one pool."""
-    devices = Room(ledger, dict(pool.devices), pool.nodes)
+    devices = Room(case.ledger, dict(pool.devices), pool.nodes)
     for machine in leaving:
         devices.release(machine.vm)
-    reasons = why_not(ledger, devices, pool.coming) if pool.devices else ()
+    reasons = why_not(case.ledger, devices, pool.coming) if pool.devices else ()
     if reasons:
         yield from reasons
         return
     places = [name for name in free if pool.nodes is None or name in pool.nodes]
-    nodes = sorted(
+    nodes = [
         NodeCompute(name, free[name].get(CPU, 0), free[name].get(MEMORY, 0))
         for name in places
         if not pool.devices or name in devices.rooms
-    )
+    ]
     nodes.sort(key=lambda node: (-node.cpu, -node.memory, node.name))
     yield InsufficientCompute(
         machines=pool.coming,
@@ -129,34 +157,17 @@ def _short(
     )
 
 
-def _requested(named: Mapping[str, Pool], group: Sequence[str]) -> tuple[tuple[str, int], ...]:
-    return tuple((name, named[name].coming) for name in group)
-
-
-def _warnings(
-    pools: Sequence[Pool], ledger: Ledger, compute: Free | None, packed: Packed
-) -> Iterator[About]:
-    named = {pool.name: pool for pool in pools}
-    for group in packed.rivals:
-        yield About(group[0], PlacementUncertain(_requested(named, group)))
-    for pool in pools:
-        if pool.surge > 0 and not pool.unavailable and pool.quantity > 0:
-            yield from _surge(pool, pools, ledger, compute)
-
-
-def _surge(
-    pool: Pool, pools: Sequence[Pool], ledger: Ledger, compute: Free | None
-) -> Iterator[About]:
+def _surge(case: _Case, pool: Pool) -> Iterator[About]:
     """What a rolling update of one pool lacks while its old machines are still there."""
-    staying = pool.machines if pool.is_replacing else ()
-    gone = [one for other in pools for one in other.leaving if one not in staying]
-    free = _free(pools, ledger, compute, gone)
-    more = pool.surge + (0 if pool.is_replacing else pool.coming)
-    kinds = [_kind(one, more if one is pool else one.coming, compute) for one in pools]
-    if pack(kinds, free).fit is Fit.YES:
+    if pool.surge <= 0 or pool.unavailable or not pool.quantity:
         return
-    there = sum(room(_kind(pool, more, compute), free).values())
-    missing = max(more - there, 0)
+    staying = pool.machines if pool.is_replacing else ()
+    free = case.free(one for other in case.pools for one in other.leaving if one not in staying)
+    more = pool.surge + (0 if pool.is_replacing else pool.coming)
+    kinds = [case.kind(one, more if one is pool else one.coming) for one in case.pools]
+    if pack([*kinds, *case.first(free)], free).fit is Fit.YES:
+        return
+    possible = sum(room(case.kind(pool, more), free).values())
     lacking = {
         resource: more * count - sum(there.get(resource, 0) for there in free.values())
         for resource, count in pool.devices.items()
@@ -165,7 +176,7 @@ def _surge(
         pool.name,
         SurgeBlocked(
             surge=pool.surge,
-            missing=missing,
+            missing=max(more - possible, 0),
             devices=tuple((name, count) for name, count in sorted(lacking.items()) if count > 0),
             due=pool.is_replacing,
         ),

@@ -25,7 +25,8 @@ class Kind(NamedTuple):
     """Machines that are alike."""
 
     name: str
-    count: int
+    machines: int
+    """How many."""
     needs: Mapping[str, int]
     """What each takes of its node."""
     nodes: frozenset[str] | None = None
@@ -61,18 +62,18 @@ def room(kind: Kind, free: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     found = {}
     for node, there in free.items():
         if kind.nodes is None or node in kind.nodes:
-            most = min((there.get(name, 0) // need for name, need in needs), default=kind.count)
+            most = min((there.get(name, 0) // need for name, need in needs), default=kind.machines)
             if most > 0:
-                found[node] = min(most, kind.count)
+                found[node] = min(most, kind.machines)
     return found
 
 
 def pack(kinds: Iterable[Kind], free: Mapping[str, Mapping[str, int]]) -> Packed:
     """Whether the machines fit on nodes where so much is free."""
-    wanted = [kind for kind in kinds if kind.count > 0]
+    wanted = [kind for kind in kinds if kind.machines > 0]
     rooms = [room(kind, free) for kind in wanted]
     short = [
-        k.name for k, there in zip(wanted, rooms, strict=True) if sum(there.values()) < k.count
+        k.name for k, there in zip(wanted, rooms, strict=True) if sum(there.values()) < k.machines
     ]
     if short:
         return Packed(Fit.NO, tuple(short))
@@ -115,7 +116,7 @@ def _groups(
 def _together(
     kinds: Sequence[Kind], rooms: Sequence[Mapping[str, int]], free: Mapping[str, Mapping[str, int]]
 ) -> Fit:
-    counts = tuple(kind.count for kind in kinds)
+    counts = tuple(kind.machines for kind in kinds)
     try:
         ways = []
         for node, there in free.items():

@@ -168,3 +168,15 @@ def test_a_machine_without_devices_may_be_anywhere(write: Any) -> None:
     compute = {"n1": {"cpu": 1_000}, "n2": {"cpu": 4_000}}
     assert not judge([pool(write, 4, devices={}, cpu=1_000)], ledger, compute).refusals
     assert judge([pool(write, 6, devices={}, cpu=1_000)], ledger, compute).refusals
+
+
+def test_machines_that_another_cluster_waits_for_count_first(write: Any) -> None:
+    """R9: between two clusters that are created at once nothing is reserved."""
+    ledger = held(write, 3)
+    first = [pool(write, 2, "other/gpu")]
+    assert judge([pool(write, 1)], ledger, None, first).refusals == ()
+    [about] = judge([pool(write, 2)], ledger, None, first).refusals
+    assert about.refusal == MachinesCompete((("gpu", 2), ("other/gpu", 2)))
+    greedy = [pool(write, 9, "other/gpu")]
+    assert judge([pool(write, 1)], ledger, None, greedy).refusals
+    assert not judge([pool(write, 1, devices={write.large: 0})], ledger, None, greedy).refusals

@@ -74,7 +74,7 @@ def test_the_answer_holds_whatever_the_scheduler_does(
 
 @given(kinds, nodes)
 def test_it_depends_only_where_it_does(wanted: list[Kind], free: Free) -> None:
-    ends = set(outcomes(tuple(kind.count for kind in wanted), wanted, free))
+    ends = set(outcomes(tuple(kind.machines for kind in wanted), wanted, free))
     expected = Fit.YES if ends == {True} else Fit.NO if ends == {False} else Fit.DEPENDS
     assert pack(wanted, free).fit is expected
 
@@ -82,7 +82,7 @@ def test_it_depends_only_where_it_does(wanted: list[Kind], free: Free) -> None:
 def starts(wanted: list[Kind], free: Free, luck: random.Random) -> bool:
     """Whether all machines start where each goes to any node that has room."""
     left = {node: dict(there) for node, there in free.items()}
-    machines = [kind for kind in wanted for _ in range(kind.count)]
+    machines = [kind for kind in wanted for _ in range(kind.machines)]
     luck.shuffle(machines)
     for kind in machines:
         places = [node for node in left if fits(kind, node, left[node])]

@@ -1,0 +1,1 @@
+"""Machine pools of a Rancher management cluster, and the VMs of Harvester that they are."""

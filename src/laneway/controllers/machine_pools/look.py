@@ -1,0 +1,163 @@
+"""One look at a management cluster and at the Harvester cluster on which its machines are.
+
+Both are read with the rights of the user. What may not be read is told, with what follows from it;
+without the devices of Harvester, or the clusters of Rancher, there is nothing to tell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from laneway.api import decode
+from laneway.api.setting import Setting
+from laneway.controllers.ledger.snapshot import look as look_at_ledger
+from laneway.controllers.machine_pools import supply
+from laneway.core.ledger.build import build
+from laneway.core.ledger.facts import Consumer
+from laneway.core.ledger.ledger import Ledger
+from laneway.core.machine_pools import compute
+from laneway.core.machine_pools.compute import Overcommit
+from laneway.kube import rancher
+from laneway.kube.client import Client
+from laneway.kube.errors import ForbiddenError, NotFoundError
+from laneway.kube.pods import PODS
+from laneway.kube.rancher import GuestCluster, MachineConfig, PoolMachine
+from laneway.kube.resource import KubeObject, Resource, served
+
+T = TypeVar("T", bound=KubeObject)
+
+OVERCOMMIT = "overcommit-config"
+"""Harvester's setting."""
+
+
+class Supply(msgspec.Struct, frozen=True, kw_only=True):
+    """What a Harvester cluster has."""
+
+    ledger: Ledger
+    free: Mapping[str, Mapping[str, int]] | None = None
+    """Free CPU and memory by node; None: not known."""
+    needs: Mapping[Consumer, Mapping[str, int]] = {}
+    """What the pods of VMs request of that."""
+    overcommit: Overcommit = compute.DEFAULT
+    unknown: tuple[str, ...] = ()
+    """What could not be read, and what follows: a sentence each."""
+
+
+class Managed(msgspec.Struct, frozen=True, kw_only=True):
+    """What a management cluster has."""
+
+    clusters: tuple[GuestCluster, ...] = ()
+    configs: Mapping[tuple[str, str, str], MachineConfig] = {}
+    """By kind, namespace and name."""
+    machines: Mapping[tuple[str, str, str], tuple[str, ...]] = {}
+    """Names of VMs by namespace, cluster and pool."""
+    unknown: tuple[str, ...] = ()
+
+
+async def harvester(client: Client) -> Supply:
+    """What a Harvester cluster has. Raises KubeError; NotFoundError where Laneway is missing."""
+    unknown: list[str] = []
+    seen, nodes, pods, settings = await asyncio.gather(
+        look_at_ledger(client),
+        _perhaps(client, supply.NODES, unknown, "CPU and memory are not checked"),
+        _perhaps(client, PODS, unknown, "CPU and memory are not checked"),
+        _perhaps(client, served(Setting), unknown, "the default overcommitment is assumed"),
+    )
+    ledger = build(seen.facts)
+    known = None if nodes is None or pods is None else supply.free(nodes, pods)
+    return Supply(
+        ledger=ledger,
+        free=known,
+        needs=supply.of_vms(pods or ()),
+        overcommit=_overcommit(settings or ()),
+        unknown=tuple(dict.fromkeys((*seen.unknown, *unknown))),
+    )
+
+
+async def management(client: Client, namespace: str) -> Managed:
+    """What a management cluster has, in a namespace or, if it is empty, in all. Raises KubeError."""
+    unknown: list[str] = []
+    clusters = await _all(client, rancher.GUEST_CLUSTERS, namespace, unknown)
+    configs: dict[tuple[str, str, str], MachineConfig] = {}
+    for kind, resource in rancher.CONFIGS.items():
+        why = f"pools with a {kind} are not judged"
+        for one in await _perhaps(client, resource, unknown, why, namespace) or ():
+            configs[kind, one.metadata.namespace, one.metadata.name] = one
+    why = "machines are recognised by the labels of their VMs"
+    machines = await _perhaps(client, rancher.POOL_MACHINES, unknown, why, namespace) or ()
+    return Managed(
+        clusters=tuple(sorted(clusters, key=lambda one: one.metadata.name)),
+        configs=configs,
+        machines=_by_pool(machines),
+        unknown=tuple(dict.fromkeys(unknown)),
+    )
+
+
+def of_documents(documents: Iterable[Mapping[str, Any]]) -> Managed:
+    """The same from objects in files. Raises ValueError for one that cannot be read."""
+    clusters: list[GuestCluster] = []
+    configs: dict[tuple[str, str, str], MachineConfig] = {}
+    for document in documents:
+        kind, group = document.get("kind"), str(document.get("apiVersion", "")).partition("/")[0]
+        raw = msgspec.json.encode(document)
+        if (kind, group) == ("Cluster", rancher.GROUP):
+            clusters.append(decode(GuestCluster, raw))
+        elif group == rancher.CONFIG_GROUP and kind in rancher.CONFIGS:
+            one = decode(MachineConfig, raw)
+            configs[str(kind), one.metadata.namespace, one.metadata.name] = one
+    return Managed(clusters=tuple(clusters), configs=configs)
+
+
+def _by_pool(machines: Sequence[PoolMachine]) -> dict[tuple[str, str, str], tuple[str, ...]]:
+    found: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    for one in machines:
+        pool = one.metadata.labels.get(rancher.LABEL_MACHINE_POOL, "")
+        key = one.metadata.namespace, one.spec.cluster_name, pool
+        if pool and one.spec.infrastructure_ref.name:
+            found[key] = (*found.get(key, ()), one.spec.infrastructure_ref.name)
+    return found
+
+
+def _overcommit(settings: Iterable[Setting]) -> Overcommit:
+    for one in settings:
+        if one.metadata.name == OVERCOMMIT:
+            for text in (one.value, one.default):
+                try:
+                    found = msgspec.json.decode(text or "null", type=dict[str, int] | None)
+                except msgspec.MsgspecError:
+                    continue
+                if found:
+                    return Overcommit(
+                        found.get("cpu") or compute.DEFAULT.cpu,
+                        found.get("memory") or compute.DEFAULT.memory,
+                    )
+    return compute.DEFAULT
+
+
+async def _all(
+    client: Client, resource: Resource[T], namespace: str, unknown: list[str]
+) -> list[T]:
+    found = []
+    async for page in client.list(resource, namespace=namespace):
+        for item in page.items:
+            try:
+                found.append(resource.decode(item))
+            except ValueError as error:
+                unknown.append(f"{error}; it is left out")
+    return found
+
+
+async def _perhaps(
+    client: Client, resource: Resource[T], unknown: list[str], why: str, namespace: str = ""
+) -> list[T] | None:
+    try:
+        return await _all(client, resource, namespace, unknown)
+    except ForbiddenError:
+        unknown.append(f"you may not list {resource}: {why}")
+        return None
+    except NotFoundError:
+        return []
