@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubebasics.yaml_text import YamlError, read, write
+from kubebasics.yaml_text import YamlError, read, read_all, write
 
 # By sigs.k8s.io/yaml, goyaml.v2/resolve.go, and what its way through JSON makes of numbers.
 READ = {
@@ -150,3 +150,10 @@ _JSON = st.recursive(
 @given(_JSON)
 def test_what_is_written_reads_the_same(value: Any) -> None:
     assert read(write(value)) == value
+
+
+def test_several_documents() -> None:
+    assert read_all("a: 1\n---\n---\n- b\n") == [{"a": 1}, None, ["b"]]
+    assert read_all("") == []
+    with pytest.raises(YamlError, match="more values"):
+        read_all("a: 1\n---\nb: 2\n", values=1)

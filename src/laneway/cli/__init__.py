@@ -60,6 +60,10 @@ COMMANDS = {
         "laneway.cli.commands.hosts:hosts",
         "Show how far nodes are prepared for devices, and let them reboot.",
     ),
+    "pools": Entry(
+        "laneway.cli.commands.pools:pools",
+        "Show and set the GPUs of guest clusters' machine pools.",
+    ),
     "capture": Entry(
         "laneway.cli.commands.this_host:capture", "Write a dump of this host's devices."
     ),

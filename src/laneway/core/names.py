@@ -70,6 +70,11 @@ def vgpu_resource_name(profile: str) -> str:
     return _resource("nvidia.com", name)
 
 
+def is_vgpu_resource(resource: str) -> bool:
+    """Whether a resource is that of a vGPU profile of NVIDIA's, by how it begins."""
+    return resource.startswith(("nvidia.com/NVIDIA_", "nvidia.com/GRID_"))
+
+
 def usb_resource_name(object_name: str) -> str:
     """Resource of a USB device, from its USBDevice's name."""
     return _resource(_USB_VENDOR, object_name)

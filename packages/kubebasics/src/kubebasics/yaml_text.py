@@ -9,7 +9,7 @@ a date is text.
 Reading takes linear time and goes down no tree: events are looked at one by one, and too many or
 too deep ones end it. Refused, though Kubernetes reads them, are aliases and merge keys, of which a
 few lines can fill the memory; tags other than those of plain values; keys with a fraction, which it
-rounds; and a second document, which it leaves out without a word.
+rounds; and, where one document is expected, a second one, which it leaves out without a word.
 """
 
 from __future__ import annotations
@@ -77,7 +77,18 @@ def read(text: bytes | str, *, values: int = VALUES_LIMIT, depth: int = DEPTH_LI
     `values` is how many members of maps and lists it may have, `depth` how deep they may be
     nested. Raises YamlError.
     """
-    reader = _Reader(values, depth)
+    documents = _documents(text, _Reader(values, depth, most=1))
+    return documents[0] if documents else None
+
+
+def read_all(
+    text: bytes | str, *, values: int = VALUES_LIMIT, depth: int = DEPTH_LIMIT
+) -> list[Any]:
+    """The values of all documents. The limits are for all of them together. Raises YamlError."""
+    return _documents(text, _Reader(values, depth, most=values))
+
+
+def _documents(text: bytes | str, reader: _Reader) -> list[Any]:
     try:
         for event in yaml.parse(text, Loader=_Loader):
             reader.take(event)
@@ -88,7 +99,7 @@ def read(text: bytes | str, *, values: int = VALUES_LIMIT, depth: int = DEPTH_LI
         raise YamlError("not valid YAML", line) from None
     except (yaml.YAMLError, UnicodeError):
         raise YamlError("not a YAML text file") from None
-    return reader.root
+    return reader.documents
 
 
 def write(value: Any) -> str:
@@ -98,13 +109,14 @@ def write(value: Any) -> str:
 
 
 class _Reader:
-    """Builds the value from events."""
+    """Builds values from events."""
 
-    def __init__(self, values: int, depth: int) -> None:
-        self.root: Any = None
+    def __init__(self, values: int, depth: int, most: int) -> None:
+        """`most`: so many documents are expected."""
+        self.documents: list[Any] = []
         self._values = values
         self._depth = depth
-        self._documents = 0
+        self._most = most
         self._open: list[Any] = []
         self._keys: list[str | None] = []
         """Of each open map the key whose value comes next."""
@@ -128,9 +140,9 @@ class _Reader:
             case yaml.AliasEvent():
                 raise YamlError("aliases are not accepted; write out what they stand for", line)
             case yaml.DocumentStartEvent():
-                self._documents += 1
-                if self._documents > 1:
+                if len(self.documents) == self._most:
                     raise YamlError("a second document begins here; one is expected", line)
+                self.documents.append(None)
 
     @property
     def _expects_key(self) -> bool:
@@ -147,7 +159,7 @@ class _Reader:
 
     def _put(self, value: Any, line: int) -> None:
         if not self._open:
-            self.root = value
+            self.documents[-1] = value
             return
         into = self._open[-1]
         if isinstance(into, list):

@@ -79,7 +79,7 @@ async def harvester(client: Client) -> Supply:
 
 
 async def management(client: Client, namespace: str) -> Managed:
-    """What a management cluster has, in a namespace or, if it is empty, in all. Raises KubeError."""
+    """What a management cluster has, in one namespace or, if empty, in all. Raises KubeError."""
     unknown: list[str] = []
     clusters = await _all(client, rancher.GUEST_CLUSTERS, namespace, unknown)
     configs: dict[tuple[str, str, str], MachineConfig] = {}

@@ -6,13 +6,12 @@ from collections.abc import Iterable
 
 import msgspec
 
+from laneway.core.names import is_vgpu_resource
 from laneway.core.phrases import line, listed
 from laneway.core.refusals.base import Refusal
 
 _NAMED = 4
 """So many holders, or reasons, of one node are named."""
-_VGPUS = ("nvidia.com/NVIDIA_", "nvidia.com/GRID_")
-"""How resources of vGPUs begin."""
 
 
 class NodeDevices(msgspec.Struct, frozen=True):
@@ -73,7 +72,7 @@ class NoNodeHasResource(Refusal, frozen=True, tag="ResourceNotFound"):
 
     @property
     def words(self) -> str:
-        if self.resource.startswith(_VGPUS):
+        if is_vgpu_resource(self.resource):
             profile = self.resource.rpartition("_")[2]
             how = f"configure such a vGPU: laneway vgpu set NODE/ADDRESS {line(profile)}"
         else:
@@ -147,7 +146,7 @@ class InsufficientDevices(Refusal, frozen=True):
             rest = f"{_sites(self.nodes)}; no other {usable} has any"
         else:
             rest = f"{_sites(self.nodes)}; {_nodes(self.others)} {self.others_free} free"
-        if self.resource.startswith(_VGPUS):
+        if is_vgpu_resource(self.resource):
             more = "configure more. To see which GPUs have room: laneway gpus"
         else:
             more = "claim more. To list devices: kubectl get pcidevices,usbdevices"

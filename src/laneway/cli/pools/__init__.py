@@ -1,0 +1,1 @@
+"""`laneway pools`: the GPUs of guest clusters' machine pools."""

@@ -1,0 +1,124 @@
+"""Machine pools of guest clusters in words, and as data for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from laneway.controllers.machine_pools.judged import ClusterState, PoolState
+from laneway.core.ledger.facts import Phase
+from laneway.core.ledger.ledger import Ledger
+from laneway.core.machine_pools.judge import About
+from laneway.core.machine_pools.pool import Pool
+from laneway.core.phrases import listed
+from laneway.views.order import natural
+
+GiB = 2**30
+
+
+class MachineState(NamedTuple):
+    """One machine of a pool that exists."""
+
+    name: str
+    node: str
+    state: str
+    devices: tuple[str, ...]
+    """Names of the devices that it has, or that are kept for it."""
+    leaves: int
+    """Its place in the order of those that are replaced or removed; 0: it stays."""
+
+
+def devices(requests: Mapping[str, int]) -> str:
+    """`1 x nvidia.com/NVIDIA_A2-4Q`; `none`."""
+    return listed(
+        f"{count} x {name}" for name, count in sorted(requests.items(), key=lambda i: natural(i[0]))
+    )
+
+
+def fit(state: PoolState, cluster: ClusterState) -> str:
+    """Whether the machines of a pool fit: a word."""
+    if state.problems:
+        return "invalid"
+    if any(about.pool == state.pool.name for about in cluster.judgement.refusals):
+        return "no"
+    return "yes" if cluster.judgement.refusals == () else "not all pools"
+
+
+def words(state: PoolState, cluster: ClusterState) -> Iterator[str]:
+    """What there is to say of a pool, a line each."""
+    for problem in state.problems:
+        yield f"Invalid: {problem}"
+    for about in _about(cluster.judgement.refusals, state.pool):
+        yield f"{about.refusal.reason}: {about.refusal.words}"
+    for about in _about(cluster.judgement.warnings, state.pool):
+        yield f"Warning: {about.refusal.words}"
+
+
+def _about(said: tuple[About, ...], pool: Pool) -> Iterator[About]:
+    return (about for about in said if about.pool == pool.name)
+
+
+def machines(pool: Pool, ledger: Ledger) -> list[MachineState]:
+    """The machines of a pool that exist, those that go first at the top."""
+    order = {machine.vm: number for number, machine in enumerate(pool.leaving, 1)}
+    found = []
+    for machine in pool.machines:
+        demand = ledger.demands[machine.vm]
+        shares = ledger.shares.get(machine.vm, ())
+        found.append(
+            MachineState(
+                machine.vm.name,
+                demand.node or next((share.node for share in shares), ""),
+                str(demand.phase) if demand.phase is not Phase.PENDING else "not started",
+                tuple(sorted(share.name for share in shares)),
+                order.get(machine.vm, 0),
+            )
+        )
+    return sorted(found, key=lambda one: (one.leaves or len(order) + 1, natural(one.name)))
+
+
+def plain(cluster: ClusterState, ledger: Ledger) -> dict[str, Any]:
+    """A guest cluster for programs."""
+    return {
+        "namespace": cluster.cluster.metadata.namespace,
+        "cluster": cluster.cluster.metadata.name,
+        "fits": cluster.fits,
+        "pools": [_plain(one, cluster, ledger) for one in cluster.pools],
+    }
+
+
+def _plain(state: PoolState, cluster: ClusterState, ledger: Ledger) -> dict[str, Any]:
+    pool = state.pool
+    return {
+        "pool": pool.name,
+        "machineConfig": state.spec.machine_config_ref.name,
+        "quantity": pool.quantity,
+        "devices": dict(pool.devices),
+        "cpus": state.asked.size.cpus,
+        "memoryGiB": state.asked.size.memory // GiB,
+        "maxSurge": pool.surge,
+        "maxUnavailable": pool.unavailable,
+        "toCreate": pool.coming,
+        "room": cluster.judgement.room.get(pool.name, 0),
+        "fits": fit(state, cluster) == "yes",
+        "problems": [{"field": one.field, "message": str(one)} for one in state.problems],
+        "refusals": _reasons(cluster.judgement.refusals, pool),
+        "warnings": _reasons(cluster.judgement.warnings, pool),
+        "machines": [
+            {
+                "name": one.name,
+                "node": one.node,
+                "state": one.state,
+                "devices": list(one.devices),
+                "leaves": one.leaves,
+            }
+            for one in machines(pool, ledger)
+        ],
+    }
+
+
+def _reasons(said: tuple[About, ...], pool: Pool) -> list[dict[str, str]]:
+    return [
+        {"reason": about.refusal.reason, "message": about.refusal.words}
+        for about in _about(said, pool)
+    ]
