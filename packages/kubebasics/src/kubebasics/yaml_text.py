@@ -77,7 +77,7 @@ def read(text: bytes | str, *, values: int = VALUES_LIMIT, depth: int = DEPTH_LI
     `values` is how many members of maps and lists it may have, `depth` how deep they may be
     nested. Raises YamlError.
     """
-    documents = _documents(text, _Reader(values, depth, most=1))
+    documents = _documents(text, _Reader(values, depth, one=True))
     return documents[0] if documents else None
 
 
@@ -85,7 +85,7 @@ def read_all(
     text: bytes | str, *, values: int = VALUES_LIMIT, depth: int = DEPTH_LIMIT
 ) -> list[Any]:
     """The values of all documents. The limits are for all of them together. Raises YamlError."""
-    return _documents(text, _Reader(values, depth, most=values))
+    return _documents(text, _Reader(values, depth, one=False))
 
 
 def _documents(text: bytes | str, reader: _Reader) -> list[Any]:
@@ -111,12 +111,12 @@ def write(value: Any) -> str:
 class _Reader:
     """Builds values from events."""
 
-    def __init__(self, values: int, depth: int, most: int) -> None:
-        """`most`: so many documents are expected."""
+    def __init__(self, values: int, depth: int, *, one: bool) -> None:
+        """`one`: a second document is refused."""
         self.documents: list[Any] = []
         self._values = values
         self._depth = depth
-        self._most = most
+        self._one = one
         self._open: list[Any] = []
         self._keys: list[str | None] = []
         """Of each open map the key whose value comes next."""
@@ -140,9 +140,11 @@ class _Reader:
             case yaml.AliasEvent():
                 raise YamlError("aliases are not accepted; write out what they stand for", line)
             case yaml.DocumentStartEvent():
-                if len(self.documents) == self._most:
+                if self._one and self.documents:
                     raise YamlError("a second document begins here; one is expected", line)
                 self.documents.append(None)
+                if not self._one:
+                    self._count(line)
 
     @property
     def _expects_key(self) -> bool:
@@ -167,6 +169,9 @@ class _Reader:
         else:
             into[self._keys[-1]] = value
             self._keys[-1] = None
+        self._count(line)
+
+    def _count(self, line: int) -> None:
         self._values -= 1
         if self._values < 0:
             raise YamlError("more values than are accepted", line)
