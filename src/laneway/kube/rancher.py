@@ -138,6 +138,8 @@ LANEWAY_CONFIGS = Resource(
 )
 CONFIGS = {one.kind: one for one in (HARVESTER_CONFIGS, LANEWAY_CONFIGS)}
 """By kind; the machines of other kinds are not on Harvester."""
-POOL_MACHINES = Resource(
-    "cluster.x-k8s.io", "v1beta1", "machines", True, PoolMachine, "Machine", optional=True
+POOL_MACHINES = tuple(
+    Resource("cluster.x-k8s.io", version, "machines", True, PoolMachine, "Machine")
+    for version in ("v1beta2", "v1beta1")
 )
+"""By version, the newest first: a server has one or both."""

@@ -55,6 +55,8 @@ from laneway.simcluster.clusterapi.guests import is_guest
 from laneway.simcluster.clusterapi.install import install as install_cluster_api
 from laneway.simcluster.kubevirt import install as kubevirt
 from laneway.simcluster.node import mark_silent, register
+from laneway.simcluster.rancher.controller import SimulatedRancher
+from laneway.simcluster.rancher.install import install as install_rancher
 from laneway.simcluster.runtime import RuntimeStateError
 from laneway.web.metrics import UiMetrics
 
@@ -82,6 +84,8 @@ class Options:
     """Whether agents say in ResourceSlices what they advertise."""
     vsphere: bool = False
     """Whether machines of Cluster API on vSphere are made."""
+    rancher: bool = False
+    """Whether machine pools of Rancher's guest clusters become VMs."""
     ui_port: int = 0
     """The port of the web interface; 0 leaves it to the kernel."""
 
@@ -144,6 +148,8 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
                 if options.vsphere:
                     await install_cluster_api(client)
                     working |= {name for name, node in known.items() if is_guest(node)}
+                if options.rancher:
+                    await install_rancher(client)
                 await mark_silent(client, working)
                 for host in hosts:
                     await register(client, host.node)
@@ -154,6 +160,7 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
                         staff.config(config, KUBERNETES), staff.config(config, KUBEVIRT), hosts
                     ),
                     _cluster_api(staff, config, options, data),
+                    _rancher(staff, config, options),
                     admission(
                         asking,
                         families.registry,
@@ -191,6 +198,18 @@ def _cluster_api(
     return simulated_cluster_api(
         staff.config(config, KUBERNETES), data.kubeconfig, schedule=not options.simulate
     )
+
+
+@contextlib.asynccontextmanager
+async def _rancher(staff: Staff, config: ClusterConfig, options: Options) -> AsyncIterator[None]:
+    """A stand-in for Rancher, if there is to be one. This server is both of its clusters."""
+    if not options.rancher:
+        yield
+        return
+    async with Client(staff.config(config, KUBERNETES)) as client, asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(SimulatedRancher(client, client).run())
+        yield
+        running.cancel()
 
 
 class Staff:

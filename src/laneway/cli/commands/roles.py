@@ -81,6 +81,12 @@ Example: this host and a simulated server with an NVIDIA A2.
     help="Also create Machines of Cluster API on vSphere, with their GPUs. The core of Cluster API "
     "is simulated; the vCenters are those that the objects name.",
 )
+@click.option(
+    "--rancher",
+    is_flag=True,
+    help="Also simulate Rancher: the machine pools of guest clusters become VMs of simulated "
+    "hosts.",
+)
 @log_options("warning", "text")
 def up(
     *,
@@ -91,6 +97,7 @@ def up(
     ui_port: int,
     dra: bool,
     vsphere: bool,
+    rancher: bool,
     log_level: str,
     log_format: str | None,
 ) -> None:
@@ -102,6 +109,8 @@ def up(
         raise click.UsageError("--data-dir is empty; name a folder, or leave the option out")
     if no_local and not (simulate or vsphere):
         raise click.UsageError("--no-local leaves no host: add --simulate or --vsphere")
+    if rancher and not simulate:
+        raise click.UsageError("--rancher needs simulated hosts for its machines: add --simulate")
     from laneway.cli.logs import configure
     from laneway.cli.processes.up import run_everything
 
@@ -113,6 +122,7 @@ def up(
         port=port,
         dra=dra,
         vsphere=vsphere,
+        rancher=rancher,
         ui_port=ui_port,
     )
 

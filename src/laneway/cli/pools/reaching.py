@@ -1,8 +1,8 @@
 """The two clusters that a command about pools asks, or the files that stand for one of them.
 
-The kubeconfig is that of the management cluster. The Harvester cluster is named by options, or is
-reached by Rancher's proxy with the same credentials: the cloud credential of a guest cluster says
-which one it is.
+The kubeconfig is that of the management cluster. The Harvester cluster is named by options. Else it
+is reached by Rancher's proxy with the same credentials: the cloud credential of a guest cluster says
+which one it is. A management cluster that is reached without the proxy may be both.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 
 from kubebasics import yaml_text
 from kubebasics.yaml_text import YamlError
-from laneway.api import ObjectMeta
+from laneway.api import ObjectMeta, PCIDeviceClaim
 from laneway.cli import connection
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure
@@ -28,7 +28,7 @@ from laneway.kube import config
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig
 from laneway.kube.errors import ForbiddenError, KubeError, NotFoundError
-from laneway.kube.resource import Resource
+from laneway.kube.resource import Resource, served
 
 R = TypeVar("R")
 _PROXIED = re.compile(r"(.*/k8s/clusters/)[^/]+/*")
@@ -84,9 +84,11 @@ async def _harvester(client: Client, managed: Managed, pools: Pools) -> ClusterC
     found = config.load(pools.management.kubeconfig, pools.management.context)
     proxied = _PROXIED.fullmatch(found.cluster.server)
     if proxied is None:
+        if await _has_devices(client):
+            return found
         raise Failure(
-            "the Harvester cluster is not known, because the management cluster is not reached by "
-            "Rancher's proxy. Name it: --harvester-kubeconfig PATH"
+            "the Harvester cluster is not known: Laneway is not installed on the management "
+            "cluster, which is not reached by Rancher's proxy. Name it: --harvester-kubeconfig PATH"
         )
     ids = {await _cluster_id(client, name) for name in _credentials(managed)} - {""}
     if len(ids) != 1:
@@ -97,6 +99,16 @@ async def _harvester(client: Client, managed: Managed, pools: Pools) -> ClusterC
         )
     server = f"{proxied[1]}{ids.pop()}"
     return replace(found, cluster=replace(found.cluster, server=server))
+
+
+async def _has_devices(client: Client) -> bool:
+    """Whether Laneway runs on the management cluster, so that it may be both."""
+    try:
+        async for _ in client.list(served(PCIDeviceClaim), limit=1):
+            return True
+    except NotFoundError:
+        return False
+    return True
 
 
 def _credentials(managed: Managed) -> set[str]:

@@ -33,6 +33,7 @@ def run_everything(
     port: int,
     dra: bool,
     vsphere: bool,
+    rancher: bool,
     ui_port: int,
 ) -> None:
     """Run until a signal ends it. Raises Failure."""
@@ -44,7 +45,14 @@ def run_everything(
             raise
         raise Failure(_WITHOUT_KAPILITE) from error
     options = role.Options(
-        data_dir, specs, local=local, port=port, dra=dra, vsphere=vsphere, ui_port=ui_port
+        data_dir,
+        specs,
+        local=local,
+        port=port,
+        dra=dra,
+        vsphere=vsphere,
+        rancher=rancher,
+        ui_port=ui_port,
     )
     try:
         asyncio.run(run_until_signal(role.up(options, say, _say_ready)))

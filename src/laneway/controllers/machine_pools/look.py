@@ -88,7 +88,9 @@ async def management(client: Client, namespace: str) -> Managed:
         for one in await _perhaps(client, resource, unknown, why, namespace) or ():
             configs[kind, one.metadata.namespace, one.metadata.name] = one
     why = "machines are recognised by the labels of their VMs"
-    machines = await _perhaps(client, rancher.POOL_MACHINES, unknown, why, namespace) or ()
+    machines: list[PoolMachine] = []
+    for version in rancher.POOL_MACHINES:
+        machines = machines or await _perhaps(client, version, unknown, why, namespace) or []
     return Managed(
         clusters=tuple(sorted(clusters, key=lambda one: one.metadata.name)),
         configs=configs,

@@ -1,0 +1,107 @@
+"""Pools in YAML files: what is changed, and that nothing else is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubebasics.yaml_text import read_all
+from laneway.changes.machine_pools import Edit, Wanted, planned
+from laneway.cli.pools.files import edited, write
+from laneway.controllers.machine_pools.look import Supply, of_documents
+from laneway.core.ledger.build import build
+from laneway.core.ledger.facts import DeviceFact, Facts, NodeFact
+
+A2, L4 = "nvidia.com/NVIDIA_A2-4Q", "nvidia.com/AD104GL_L4"
+BLOCK = """\
+# of the platform team
+apiVersion: provisioning.cattle.io/v1
+kind: Cluster
+metadata: {name: guest, namespace: fleet-default}
+spec:
+  rkeConfig:
+    machinePools:
+    - name: cp
+      machineConfigRef: {kind: HarvesterConfig, name: nc-cp}
+    - name: gpu  # workers
+      machineConfigRef: {kind: LanewayConfig, name: nc-gpu}
+---
+apiVersion: rke-machine-config.cattle.io/v1
+kind: HarvesterConfig
+metadata: {name: nc-cp, namespace: fleet-default}
+---
+apiVersion: rke-machine-config.cattle.io/v1
+kind: LanewayConfig
+metadata:
+  name: nc-gpu
+  namespace: fleet-default
+vgpuInfo: ""   # none yet
+cpuCount: "4"
+"""
+FLOW = """\
+{apiVersion: v1, kind: List, items: [
+  {apiVersion: provisioning.cattle.io/v1, kind: Cluster,
+   metadata: {name: guest, namespace: fleet-default},
+   spec: {rkeConfig: {machinePools: [
+     {name: gpu, machineConfigRef: {kind: LanewayConfig, name: nc-gpu}}]}}},
+  {apiVersion: rke-machine-config.cattle.io/v1, kind: LanewayConfig,
+   metadata: {name: nc-gpu, namespace: fleet-default}}]}
+"""
+
+
+def device(name: str, resource: str) -> str:
+    return f'{{"name":"{name}","deviceName":"{resource}"}}'
+
+
+def objects(text: str) -> list[Any]:
+    found = []
+    for one in read_all(text):
+        found += one["items"] if one["kind"] == "List" else [one]
+    return found
+
+
+def edit(text: str, **wanted: Any) -> Edit:
+    devices = tuple(DeviceFact("n1", name, f"{name}-{n}") for name in (A2, L4) for n in range(9))
+    ledger = build(Facts(devices, (), (NodeFact("n1"),)))
+    asked = Wanted("guest", "gpu", **wanted)
+    return planned(of_documents(objects(text)), Supply(ledger=ledger), asked)
+
+
+def test_comments_and_everything_else_stay(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(BLOCK)
+    [after] = edited((str(file),), edit(BLOCK, devices={A2: 1, L4: 1}, quantity=3)).values()
+    assert set(after.splitlines()) - set(BLOCK.splitlines()) == {
+        "    - quantity: 3",
+        "      name: gpu  # workers",
+        f"""vgpuInfo: '{{"vGPURequests":[{device("vgpu-0", A2)}]}}'   # none yet""",
+        f"""hostDeviceInfo: '{{"hostDevices":[{device("device-0", L4)}]}}""" + "'",
+    }
+    assert set(BLOCK.splitlines()) - set(after.splitlines()) == {
+        "    - name: gpu  # workers",
+        'vgpuInfo: ""   # none yet',
+    }
+
+
+@pytest.mark.parametrize("text", [BLOCK, BLOCK.replace("\n", "\r\n"), FLOW])
+def test_the_file_says_what_is_wanted(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_bytes(text.encode())
+    file.chmod(0o640)
+    write(edited((str(file),), edit(text, devices={A2: 2}, quantity=0)))
+    after = file.read_bytes().decode()
+    assert file.stat().st_mode & 0o777 == 0o640
+    again = edit(after, devices={A2: 2}, quantity=0)
+    assert not again.changes
+    # all else is as it was
+    want, have = objects(text), objects(after)
+    for one in have:
+        one.pop("vgpuInfo", None)
+        for pool in one.get("spec", {}).get("rkeConfig", {}).get("machinePools", ()):
+            pool.pop("quantity", None)
+    for one in want:
+        one.pop("vgpuInfo", None)
+    assert msgspec.json.encode(have, order="sorted") == msgspec.json.encode(want, order="sorted")
