@@ -1,7 +1,7 @@
 """The two clusters that a command about pools asks, or the files that stand for one of them.
 
-The kubeconfig is that of the management cluster. The Harvester cluster is named by options. Else it
-is reached by Rancher's proxy with the same credentials: the cloud credential of a guest cluster says
+The kubeconfig is that of the management cluster. The Harvester cluster is named by options. Else
+Rancher's proxy leads to it with the same credentials: the cloud credential of a guest cluster says
 which one it is. A management cluster that is reached without the proxy may be both.
 """
 

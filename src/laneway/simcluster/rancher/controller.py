@@ -7,6 +7,7 @@ labels and in an annotation of the VM.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +18,7 @@ from laneway.api import ObjectMeta
 from laneway.core.machine_pools.device_info import DeviceInfoError
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry, run_workers
-from laneway.kube.errors import AlreadyExistsError, ApiError, NotFoundError
+from laneway.kube.errors import ApiError
 from laneway.kube.informer import Informer
 from laneway.kube.kubevirt import VIRTUAL_MACHINES, VirtualMachine
 from laneway.kube.queue import WorkQueue
@@ -32,8 +33,10 @@ from laneway.kube.rancher import (
 )
 from laneway.kube.resource import Key, Resource, key_of
 from laneway.simcluster.clusterapi.rollout import SetSize, limits, resized
-from laneway.simcluster.clusterapi.writing import hold, let_go, remove
+from laneway.simcluster.clusterapi.writing import create, hold, let_go, remove
 from laneway.simcluster.rancher.machines import ANNOTATION_TEMPLATE, template_of, vm
+
+log = logging.getLogger(__name__)
 
 FINALIZER = "provisioning.cattle.io/simulated"
 ANNOTATION_CLUSTER = "laneway-simulation/guest-cluster"
@@ -143,7 +146,7 @@ class SimulatedRancher:
         ]
         old = [one for one in there if one not in new]
         for found, count in _targets(pool, new, old):
-            for one in _oldest(found)[: len(found) - count]:
+            for one in _oldest(found)[: max(len(found) - count, 0)]:
                 await remove(self._harvester, VIRTUAL_MACHINES, one.metadata)
             for _ in range(count - len(found)):
                 if not await self._create(cluster, pool, config.fields):
@@ -159,9 +162,10 @@ class SimulatedRancher:
             body: Any = vm(meta.name, pool.name, f"{meta.name}-{pool.name}-{suffix}", config)
             body["metadata"]["annotations"][ANNOTATION_CLUSTER] = f"{meta.namespace}/{meta.name}"
             namespace = str(config.get("vmNamespace") or "default")
-            await self._harvester.create(VIRTUAL_MACHINES, body, namespace)
-        except (AlreadyExistsError, NotFoundError, ApiError, DeviceInfoError):
-            return False  # Rancher tries it again and again
+            await create(self._harvester, VIRTUAL_MACHINES, body, namespace)
+        except (ApiError, DeviceInfoError) as error:  # Rancher tries it again and again
+            log.warning("pool %s of %s: no machine is created: %s", pool.name, meta.name, error)
+            return False
         return True
 
 
