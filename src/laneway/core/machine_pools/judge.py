@@ -81,7 +81,7 @@ def judge(
             else:
                 warnings.append(About(mine, PlacementUncertain(of_group)))
     if not refusals:
-        warnings += [about for pool in pools for about in _surge(case, pool)]
+        warnings += [about for pool in pools for about in _roll_out(case, pool)]
     return Judgement(rooms, tuple(refusals), () if refusals else tuple(warnings))
 
 
@@ -157,27 +157,39 @@ def _short(
     )
 
 
-def _surge(case: _Case, pool: Pool) -> Iterator[About]:
-    """What a rolling update of one pool lacks while its old machines are still there."""
-    if pool.surge <= 0 or pool.unavailable or not pool.quantity:
+def _roll_out(case: _Case, pool: Pool) -> Iterator[About]:
+    """Where a rolling update of one pool stops, if it does."""
+    for gone, needed in _stages(pool):
+        # Of other pools, what is replaced may stay as long, and what is new may come first.
+        extra = (one for other in case.pools for one in other.leaving if one.stays)
+        free = case.free((*gone, *extra))
+        kinds = [case.kind(one, needed if one is pool else one.coming) for one in case.pools]
+        if pack([*kinds, *case.first(free)], free).fit is Fit.YES:
+            continue
+        possible = sum(room(case.kind(pool, needed), free).values())
+        lacking = {
+            resource: needed * count - sum(there.get(resource, 0) for there in free.values())
+            for resource, count in pool.devices.items()
+        }
+        short = tuple((name, count) for name, count in sorted(lacking.items()) if count > 0)
+        missing = max(needed - possible, 0)
+        yield About(pool.name, SurgeBlocked(missing, short, len(gone), due=pool.is_replacing))
         return
-    staying = pool.machines if pool.is_replacing else ()
-    free = case.free(one for other in case.pools for one in other.leaving if one not in staying)
-    more = pool.surge + (0 if pool.is_replacing else pool.coming)
-    kinds = [case.kind(one, more if one is pool else one.coming) for one in case.pools]
-    if pack([*kinds, *case.first(free)], free).fit is Fit.YES:
+
+
+def _stages(pool: Pool) -> Iterator[tuple[Sequence[Machine], int]]:
+    """The machines that are gone when the next old one waits, and how many new ones that needs.
+
+    Cluster API deletes an old machine only while enough others are available.
+    """
+    least = pool.quantity - pool.unavailable
+    old = [one for one in pool.leaving if not one.stays]
+    kept = len(pool.machines) - len(pool.leaving)
+    if not old:
+        # A later update, of machines that are like each other: if the first one goes, all do.
+        if pool.quantity and not pool.unavailable:
+            yield (), pool.coming + 1
         return
-    possible = sum(room(case.kind(pool, more), free).values())
-    lacking = {
-        resource: more * count - sum(there.get(resource, 0) for there in free.values())
-        for resource, count in pool.devices.items()
-    }
-    yield About(
-        pool.name,
-        SurgeBlocked(
-            surge=pool.surge,
-            missing=max(more - possible, 0),
-            devices=tuple((name, count) for name, count in sorted(lacking.items()) if count > 0),
-            due=pool.is_replacing,
-        ),
-    )
+    for count in range(len(old)):
+        needed = least - (len(old) - count - 1) - kept
+        yield old[:count], min(max(needed, 0), pool.coming)

@@ -78,30 +78,34 @@ class PlacementUncertain(Refusal, frozen=True):
 
 
 class SurgeBlocked(Refusal, frozen=True):
-    """A rolling update finds no room for the machines that it makes first."""
+    """A rolling update finds no room for a machine that it needs before an old one goes."""
 
-    surge: int
     missing: int
-    """For so many of them there is no room; 0: it depends on the nodes of other machines."""
+    """For so many new machines there is no room; 0: it depends on the nodes of other machines."""
     devices: Counts
     """What is missing for these."""
+    replaced: int
+    """So many old machines are gone by then."""
     due: bool
     """Whether a rolling update begins with this change."""
 
     @property
     def words(self) -> str:
-        when = "This change starts a rolling update, which" if self.due else "A rolling update"
-        first = f"{when} creates {_machines(self.surge)} before it deletes an old one"
+        when = "This change starts a rolling update" if self.due else "A rolling update"
+        stops = f"{when}{', which' if self.due else ''} waits"
+        if self.replaced:
+            stops += f" after {_machines(self.replaced)}"
+        stops += " for room for a new machine before it deletes an old one"
         if not self.missing:
-            lack = "other pools may take the room for that"
+            lack = "other pools may take that"
         elif self.devices:
             lacking = listed(f"{count} x {name}" for name, count in self.devices)
-            lack = f"for that the nodes lack {lacking}"
+            lack = f"the nodes lack {lacking}"
         else:
-            lack = f"for {_machines(self.missing)} of that the nodes lack CPU or memory"
+            lack = "the nodes lack CPU or memory, or have the devices apart"
         return (
-            f"{first}; {lack}, so it waits. Free what is missing, or set the pool's maxSurge to 0 "
-            "and its maxUnavailable to 1."
+            f"{stops}: {lack}. Free what is missing, or set the pool's maxSurge to 0 and its "
+            "maxUnavailable to 1."
         )
 
 

@@ -123,8 +123,8 @@ def test_an_update_needs_room_for_one_more(write: Any) -> None:
     found = judge([pool(write, 2, machines=own)], full, None)
     assert not found.refusals
     assert surge(found).words.startswith(
-        "This change starts a rolling update, which creates 1 machine before it deletes an old "
-        f"one; for that the nodes lack 1 x {write.small}, so it waits."
+        "This change starts a rolling update, which waits for room for a new machine before it "
+        f"deletes an old one: the nodes lack 1 x {write.small}."
     )
     assert not judge([pool(write, 2, machines=own)], held(write, 1, "m-1", "m-2"), None).warnings
     patient = pool(write, 2, machines=own, surge=0, unavailable=1)
@@ -132,10 +132,25 @@ def test_an_update_needs_room_for_one_more(write: Any) -> None:
 
 
 def test_the_missing_number_is_exact(write: Any) -> None:
-    devices = {write.small: 2}
-    new = pool(write, 2, devices=devices, surge=2)
+    new = pool(write, 2, devices={write.small: 2}, surge=2)
     [about] = judge([new], made(write.devices("n1", 5)), None).warnings
-    assert about.refusal == SurgeBlocked(surge=2, missing=2, devices=((write.small, 3),), due=False)
+    assert about.refusal == SurgeBlocked(
+        missing=1, devices=((write.small, 1),), replaced=0, due=False
+    )
+
+
+def test_an_update_may_stop_on_its_way(write: Any) -> None:
+    """Two of the larger machines fit only where both smaller ones were."""
+    devices = [*write.devices("n1", 2), *write.devices("n2", 2)]
+    running = [write.running(name, node) for name, node in (("m-1", "n1"), ("m-2", "n2"))]
+    ledger = made(devices, *running)
+    own = machines(write, "m-1", "m-2", stays=False)
+    larger = pool(write, 2, devices={write.small: 2}, machines=own, surge=0, unavailable=1)
+    assert judge([larger], ledger, None) == Judgement({"gpu": 2})
+    beside = made([*devices[:2], *write.devices("n2", 1)], *running)
+    assert judge([larger], beside, None).refusals
+    patient = pool(write, 2, devices={write.small: 2}, machines=own)
+    assert surge(judge([patient], ledger, None)).missing == 1
 
 
 def test_what_a_smaller_pool_gives_back_is_there_for_another(write: Any) -> None:
