@@ -84,3 +84,14 @@ async def trial(cluster: Any) -> str:
             await asyncio.sleep(0.01)
     [name] = found
     return str(name)
+
+
+def shell(kubeconfig: str) -> Laneway:
+    """Runs commands against a cluster; `status` is how each must end."""
+
+    async def run(*arguments: str, status: int = 0) -> Done:
+        done = await ended(await started(*arguments, kubeconfig=kubeconfig))
+        assert done.status == status, done
+        return done
+
+    return run

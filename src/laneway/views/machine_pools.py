@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from laneway.controllers.machine_pools.judged import ClusterState, PoolState
-from laneway.core.ledger.facts import Phase
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.machine_pools.judge import About
 from laneway.core.machine_pools.pool import Pool
@@ -69,12 +68,17 @@ def machines(pool: Pool, ledger: Ledger) -> list[MachineState]:
             MachineState(
                 machine.vm.name,
                 demand.node or next((share.node for share in shares), ""),
-                str(demand.phase) if demand.phase is not Phase.PENDING else "not started",
+                "not started" if not machine.placed else str(demand.phase),
                 tuple(sorted(share.name for share in shares)),
                 order.get(machine.vm, 0),
             )
         )
     return sorted(found, key=lambda one: (one.leaves or len(order) + 1, natural(one.name)))
+
+
+def to_create(pool: Pool) -> int:
+    """How many machines are still to be created."""
+    return max(pool.quantity - sum(one.stays for one in pool.machines), 0)
 
 
 def plain(cluster: ClusterState, ledger: Ledger) -> dict[str, Any]:
@@ -98,7 +102,7 @@ def _plain(state: PoolState, cluster: ClusterState, ledger: Ledger) -> dict[str,
         "memoryGiB": state.asked.size.memory // GiB,
         "maxSurge": pool.surge,
         "maxUnavailable": pool.unavailable,
-        "toCreate": pool.coming,
+        "toCreate": to_create(pool),
         "room": cluster.judgement.room.get(pool.name, 0),
         "fits": fit(state, cluster) == "yes",
         "problems": [{"field": one.field, "message": str(one)} for one in state.problems],

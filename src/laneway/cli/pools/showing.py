@@ -126,7 +126,7 @@ def _machines(
                     str(one.leaves) if one.leaves else "stays",
                 )
             )
-        for _ in range(state.pool.coming):
+        for _ in range(views.to_create(state.pool)):
             yield table.Row((table.EMPTY, table.EMPTY, "to be created", table.EMPTY, table.EMPTY))
 
     sections = [

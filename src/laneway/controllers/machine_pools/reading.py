@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand
+from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand, Phase
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.machine_pools import affinity, compute
 from laneway.core.machine_pools.compute import GIB, MIB, Overcommit, Size
@@ -147,6 +147,7 @@ def pool_of(
             Machine(
                 vm,
                 stays=not existing.replaced and dict(demand.requests) == asked.devices,
+                placed=bool(demand.node) or demand.phase is Phase.STOPPED,
                 created=demand.created,
                 needs=existing.needs.get(vm, {}),
             )

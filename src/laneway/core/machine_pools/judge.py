@@ -61,6 +61,7 @@ def judge(
     """
     case = _Case(pools, others, ledger, compute)
     leaving = [machine for pool in pools for machine in pool.leaving]
+    leaving += case.waiting
     free = case.free(leaving)
     kinds = [case.kind(pool, pool.coming) for pool in pools]
     rooms = {kind.name: sum(room(kind, free).values()) for kind in kinds}
@@ -93,6 +94,11 @@ class _Case(NamedTuple):
     ledger: Ledger
     compute: Free | None
 
+    @property
+    def waiting(self) -> list[Machine]:
+        """Those without a node: what the ledger keeps for them is not theirs yet."""
+        return [one for pool in self.pools for one in pool.machines if not one.placed]
+
     def kind(self, pool: Pool, count: int) -> Kind:
         needs = pool.devices if self.compute is None else pool.needs
         return Kind(pool.name, count, needs, pool.nodes)
@@ -117,7 +123,7 @@ class _Case(NamedTuple):
             for name, node in ledger.nodes.items()
             if not node.closed
         }
-        for machine in gone:
+        for machine in {one.vm: one for one in gone}.values():
             for share in ledger.shares.get(machine.vm, ()):
                 if share.usable and share.node in free and share.resource in resources:
                     free[share.node][share.resource] += 1
@@ -162,7 +168,7 @@ def _roll_out(case: _Case, pool: Pool) -> Iterator[About]:
     for gone, needed in _stages(pool):
         # Of other pools, what is replaced may stay as long, and what is new may come first.
         extra = (one for other in case.pools for one in other.leaving if one.stays)
-        free = case.free((*gone, *extra))
+        free = case.free((*gone, *extra, *case.waiting))
         kinds = [case.kind(one, needed if one is pool else one.coming) for one in case.pools]
         if pack([*kinds, *case.first(free)], free).fit is Fit.YES:
             continue
@@ -183,8 +189,8 @@ def _stages(pool: Pool) -> Iterator[tuple[Sequence[Machine], int]]:
     Cluster API deletes an old machine only while enough others are available.
     """
     least = pool.quantity - pool.unavailable
-    old = [one for one in pool.leaving if not one.stays]
-    kept = len(pool.machines) - len(pool.leaving)
+    old = [one for one in pool.leaving if not one.stays and one.placed]
+    kept = pool.quantity - pool.coming
     if not old:
         # A later update, of machines that are like each other: if the first one goes, all do.
         if pool.quantity and not pool.unavailable:

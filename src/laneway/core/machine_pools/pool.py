@@ -18,6 +18,8 @@ class Machine(NamedTuple):
     vm: Consumer
     stays: bool
     """Whether it is as the pool wants its machines; another one is replaced."""
+    placed: bool = True
+    """Whether it has a node; one that waits for one is judged like one that is still to be made."""
     created: str = ""
     """Time as Kubernetes writes it."""
     needs: Mapping[str, int] = {}
@@ -45,16 +47,16 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def leaving(self) -> tuple[Machine, ...]:
-        """Those that are replaced or removed, in that order: Rancher has the oldest go first."""
-        by_age = sorted(self.machines, key=lambda one: (one.created, one.vm))
+        """Those that are replaced or removed, in that order: what does not run, then by age."""
+        by_age = sorted(self.machines, key=lambda one: (one.placed, one.created, one.vm))
         there = [one for one in by_age if one.stays]
         extra = there[: max(len(there) - self.quantity, 0)]
         return tuple(one for one in by_age if not one.stays or one in extra)
 
     @property
     def coming(self) -> int:
-        """How many are still to be made."""
-        return max(self.quantity - sum(one.stays for one in self.machines), 0)
+        """How many are still to get a node."""
+        return max(self.quantity - sum(one.stays and one.placed for one in self.machines), 0)
 
     @property
     def is_replacing(self) -> bool:

@@ -28,7 +28,7 @@ class InsufficientCompute(Refusal, frozen=True):
     """There are enough devices, but not where there are enough CPU and memory."""
 
     machines: int
-    """How many are still to be made."""
+    """How many are still to get a node."""
     possible: int
     cpu: int
     """What the pod of one machine requests."""

@@ -1,0 +1,150 @@
+"""`laneway pools` on a management cluster: set, checked, refused, rolled, shown, emptied."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from laneway.kube.rancher import GUEST_CLUSTERS, HARVESTER_CONFIGS
+from support.commands import Laneway
+from support.worlds import World
+
+Make = Callable[..., Awaitable[Any]]
+NAMESPACE = "fleet-default"
+NIC = "intel.com/I350_GIGABIT_NETWORK_CONNECTION"
+Q4, RESOURCE = "NVIDIA A2-4Q", "nvidia.com/NVIDIA_A2-4Q"
+pytestmark = pytest.mark.timeout(120)
+
+
+async def two_gpu_nodes(world: World, vgpus: int = 2) -> None:
+    for node in ("node1", "node2"):
+        await world.add(node, "a2")
+        for number in range(vgpus):
+            await world.vgpu(f"{node}-00000800{4 + number}", Q4)
+    for node in ("node1", "node2"):
+        await world.allocatable(node, RESOURCE, vgpus)
+
+
+async def pool_of(laneway: Laneway, name: str = "gpu") -> Any:
+    found = json.loads((await laneway("pools", "list", "-o", "json")).out)
+    return next(one for one in found["clusters"][0]["pools"] if one["pool"] == name)
+
+
+async def test_a_pool_from_its_first_gpu_to_the_last(
+    world: World, laneway: Laneway, guest: Make, machines: Make
+) -> None:
+    await two_gpu_nodes(world)
+    await guest(gpu={"quantity": 2, "cpuCount": "2", "memorySize": "2"})
+    plain = await machines(2)
+    assert (await pool_of(laneway))["devices"] == {}
+
+    would = await laneway("pools", "set", "guest", "gpu", "A2-4Q", "--machines", "3", "--dry-run")
+    assert "Pool gpu of guest would have 3 machines with 1 x nvidia.com/NVIDIA_A2-4Q" in would.out
+    assert (await pool_of(laneway))["devices"] == {}
+
+    done = await laneway("pools", "set", "guest", "gpu", "A2-4Q", "--machines", "3")
+    assert "Rancher replaces its machines, the oldest first" in done.out
+    rolled = await machines(3)
+    assert not {one.metadata.name for one in plain} & {one.metadata.name for one in rolled}
+    shown = json.loads((await laneway("pools", "show", "guest", "-o", "json")).out)
+    [pool] = shown["pools"]
+    assert [len(one["devices"]) for one in pool["machines"]] == [1, 1, 1]
+    assert (pool["fits"], pool["toCreate"], pool["warnings"]) == (True, 0, [])
+
+    fifth = await laneway("pools", "set", "guest", "gpu", "--machines", "5", status=1)
+    assert "1 requested by each of 2 VMs, and there is enough for 1" in fifth.err
+    assert (await pool_of(laneway))["quantity"] == 3
+    fourth = await laneway("pools", "set", "guest", "gpu", "--machines", "4")
+    assert "the nodes lack 1 x nvidia.com/NVIDIA_A2-4Q" in " ".join(fourth.out.split())
+    await machines(4)
+
+    await laneway("pools", "set", "guest", "gpu", "--no-devices", "--machines", "1")
+    [last] = await machines(1)
+    assert last.spec.template.spec.domain.devices.all == ()
+    await laneway("pools", "set", "guest", "gpu", "--machines", "0")
+    await machines(0)
+
+
+async def test_a_pool_that_uses_the_last_device_is_shown_and_kept(
+    world: World, laneway: Laneway, guest: Make, machines: Make
+) -> None:
+    """R4: what a pool had was missing from the choice once nothing was free."""
+    await two_gpu_nodes(world, vgpus=1)
+    info = json.dumps({"vGPURequests": [{"name": "provisioned", "deviceName": RESOURCE}]})
+    await guest(gpu={"quantity": 2, "memorySize": "2", "vgpuInfo": info})
+    await machines(2)
+    assert (await pool_of(laneway))["fits"]
+    same = await laneway("pools", "set", "guest", "gpu", "A2-4Q=1")
+    assert "has 2 machines with 1 x nvidia.com/NVIDIA_A2-4Q each already" in " ".join(
+        same.out.split()
+    )
+    check = await laneway("pools", "check", "guest")
+    assert "yes" in check.out
+
+
+async def test_two_clusters_do_not_get_the_same_devices(
+    world: World, laneway: Laneway, guest: Make, machines: Make
+) -> None:
+    """R9: between a change of a pool and its VMs nothing is reserved."""
+    await two_gpu_nodes(world, vgpus=1)
+    info = json.dumps({"vGPURequests": [{"deviceName": RESOURCE}]})
+    pool = {"quantity": 2, "memorySize": "2", "vgpuInfo": info}
+    await guest("first", gpu=pool)
+    await machines(2)
+    await guest("second", gpu={**pool, "quantity": 1})
+    found = json.loads((await laneway("pools", "check", "-o", "json", status=3)).out)
+    assert {one["cluster"]: one["fits"] for one in found["clusters"]} == {
+        "first": True,
+        "second": False,
+    }
+
+
+async def test_harvesters_driver_knows_no_pci_devices(
+    world: World, laneway: Laneway, guest: Make, cluster: Any
+) -> None:
+    await world.add("node1", "a2")
+    await world.claim("node1-000004001")
+    await guest(gpu={"quantity": 0, "cpuCount": "2"})
+    refused = await laneway("pools", "set", "guest", "gpu", NIC, status=1)
+    assert "does not keep the field hostDeviceInfo of a HarvesterConfig" in refused.err
+    config = await cluster.client.get(HARVESTER_CONFIGS, "nc-guest-gpu", NAMESPACE)
+    assert (config.metadata.generation, config.host_device_info) == (1, "")
+
+
+async def test_mistakes_are_named_and_nothing_is_written(
+    world: World, laneway: Laneway, guest: Make, cluster: Any
+) -> None:
+    await two_gpu_nodes(world, vgpus=1)
+    await guest(gpu={"quantity": 1, "vgpuInfo": "{"}, cp={"quantity": 1, "memorySize": "2"})
+    check = await laneway("pools", "check", "guest", status=3)
+    assert "Invalid: vgpuInfo is not JSON" in check.out
+    before = await cluster.client.get(GUEST_CLUSTERS, "guest", NAMESPACE)
+    for arguments, words in (
+        (("guest", "gpu", "A2-4Q"), "vgpuInfo is not JSON"),
+        (("guest", "cp", "A2-3Q"), "no node has a resource A2-3Q"),
+        (("guest", "cp", "A2-4Q=65"), "64 x nvidia.com/NVIDIA_A2-4Q at most"),
+        (("gues", "cp", "A2-4Q"), "no guest cluster gues. Is it guest?"),
+        (("guest", "cpu", "A2-4Q"), "no pool cpu. Its pools are gpu, cp"),
+        (("guest", "cp", "A2-4Q", "--machines", "9"), "there is enough for 2"),
+    ):
+        failed = await laneway("pools", "set", *arguments, status=1)
+        assert words in " ".join(failed.err.split())
+    after = await cluster.client.get(GUEST_CLUSTERS, "guest", NAMESPACE)
+    assert before.metadata.generation == after.metadata.generation
+
+
+async def test_a_harvester_cluster_that_is_away(
+    world: World, laneway: Laneway, guest: Make, tmp_path: Path
+) -> None:
+    await guest(gpu={"quantity": 1})
+    text = (tmp_path / "kubeconfig").read_text()
+    away = tmp_path / "away"
+    away.write_text(re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:9", text))
+    failed = await laneway("pools", "list", "--harvester-kubeconfig", str(away), status=1)
+    assert "127.0.0.1" in failed.err
+    assert "Check that the API server runs" in failed.err
