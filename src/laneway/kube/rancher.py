@@ -84,7 +84,7 @@ class GuestCluster(_Part, frozen=True, kw_only=True):
 
 
 class MachineConfig(_Part, frozen=True, kw_only=True):
-    """What the machines of a pool are like. Fields stand beside `metadata`; numbers are texts."""
+    """What the machines of a pool are like. It has no `spec`; numbers are texts."""
 
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()

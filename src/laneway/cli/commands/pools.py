@@ -114,7 +114,7 @@ Examples:
     laneway pools check guest
     laneway pools check guest -f cluster.yaml --harvester-kubeconfig harvester.yaml
 
-Exit status: 0 all machines can start, 3 not all, 1 that cannot be told.
+Exit status: 0 all machines can start, 3 not all can, 1 the command failed.
 """,
 )
 @click.argument("cluster", metavar="[CLUSTER]", required=False)

@@ -24,7 +24,7 @@ _PAGE_TABLES = 512
 
 
 class Overcommit(NamedTuple):
-    """Harvester's setting: percent of what a node has that VMs can be promised."""
+    """Harvester's setting: percent of the resources of a node that VMs can request."""
 
     cpu: int = 1600
     memory: int = 150
