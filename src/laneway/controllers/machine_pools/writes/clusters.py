@@ -56,7 +56,7 @@ def of_cluster(
 
 
 def _asks_for_more(old: MachinePool | None, new: MachinePool) -> bool:
-    if old is None:
+    if old is None or set(mistakes_of(new)) - set(mistakes_of(old)):
         return True
     rolls_otherwise = new.rolling_update != old.rolling_update and _quantity(new) > 0
     is_other = new.machine_config_ref != old.machine_config_ref
