@@ -24,7 +24,7 @@ from support.accounts import REAL, Installed, ask, right
 from support.control_plane import until_served
 from support.embedded import embedded
 from support.fault_proxy import FaultProxy
-from support.pool_guard import NAMESPACE, READER, WEBHOOK, Guard, read_through
+from support.pool_guard import NAMESPACE, WEBHOOK, Guard, read_through
 
 WEBHOOK_VALUES = {"devices": {"enabled": False}, "machinePools": {"webhook": {"enabled": True}}}
 READER_VALUES = {"devices": {"enabled": False}, "machinePools": {"reader": {"enabled": True}}}
