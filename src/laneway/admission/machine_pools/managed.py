@@ -45,26 +45,27 @@ class ManagedSource:
         self._made: tuple[tuple[int, ...], Managed] | None = None
 
     @property
-    def _informers(self) -> dict[str, Informer[Any]]:
+    def informers(self) -> dict[str, Informer[Any]]:
+        """One for each kind, by a name of it."""
         versions = {f"machines {one.resource.version}": one for one in self._machines}
         return {"clusters": self._clusters, **self._configs, **versions}
 
     @property
     def trouble(self) -> str:
         """Why the management cluster is not known, as the end of a sentence; empty: it is."""
-        for name, informer in self._informers.items():
+        for name, informer in self.informers.items():
             if (problem := informer.problem) is not None and not informer.unserved:
                 return f"{name} of the management cluster cannot be read: {problem}"
         return ""
 
     def waiting_for(self) -> list[str]:
         """The kinds of which not everything is known yet."""
-        return [name for name, one in self._informers.items() if not one.answered.is_set()]
+        return [name for name, one in self.informers.items() if not one.answered.is_set()]
 
     async def run(self) -> None:
         """Follow the management cluster until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            for informer in self._informers.values():
+            for informer in self.informers.values():
                 tasks.create_task(informer.run())
 
     def managed(self) -> Managed:
@@ -92,7 +93,7 @@ class ManagedSource:
             self._admitted[kind, key_of(object_)] = _Admitted(object_, until)
 
     def _stored(self) -> Managed:
-        version = tuple(one.store.changes for one in self._informers.values())
+        version = tuple(one.store.changes for one in self.informers.values())
         if self._made is None or self._made[0] != version:
             served = next(
                 (one for one in self._machines if one.synced.is_set()), self._machines[-1]
