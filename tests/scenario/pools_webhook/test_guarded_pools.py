@@ -105,7 +105,7 @@ async def test_two_clusters_at_once_do_not_get_the_same_devices(refusing: Guard)
     assert not [one for one in outcomes if isinstance(one, Exception) and one not in refused]
 
 
-async def test_what_was_wrong_before_hinders_nobody(guard: Guard, tmp_path: Path) -> None:
+async def test_what_was_wrong_before_hinders_no_write(guard: Guard, tmp_path: Path) -> None:
     """Clusters from before the webhook can be changed in all that asks for nothing."""
     await guard.node("n1", vgpus=1)
     await guard.config("nc-old-gpu", vgpuInfo=devices(RESOURCE), **SMALL)

@@ -109,7 +109,7 @@ def said(outcome: Outcome) -> list[str]:
     return [one.words for one in outcome.refusals]
 
 
-def test_what_others_are_still_to_get_counts_whoever_is_older() -> None:
+def test_what_others_are_still_to_get_counts_at_any_age() -> None:
     """R9: a cluster that was admitted a moment ago has no VM yet."""
     there = managed(cluster("young", gpu=2), cluster("old", gpu=1))
     has = Two(default=supply(4, vm("old", "old-1")))
