@@ -49,9 +49,11 @@ def devices(*resources: str, count: int = 1) -> str:
 class Guard:
     """What a test does to both clusters; `webhook` starts the webhook."""
 
-    def __init__(self, management: Installed, harvester: Client, line: FaultProxy) -> None:
+    def __init__(self, management: Installed, reader: Installed, line: FaultProxy) -> None:
         self.management = management
-        self.harvester = harvester
+        self.reader = reader
+        """The chart on Harvester."""
+        self.harvester = reader.client
         self.line = line
         self.registry = CollectorRegistry()
         self.kubeconfigs = Path()
@@ -266,4 +268,5 @@ def kubeconfig(server: str, user: User) -> str:
 async def read_through(chart: Installed, config: ClusterConfig) -> ClusterConfig:
     """How the webhook reaches Harvester: with the token of the reader."""
     token = await chart.token(READER)
+    chart.names[f"Bearer {token}"] = READER
     return replace(config, user=User(token=token))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import ChainMap
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from laneway.simcluster.clusterapi.install import install as install_machines
 from laneway.simcluster.kubevirt.install import install as install_kubevirt
 from laneway.simcluster.rancher.install import install as install_rancher
 from support.accounts import NAMESPACE as OWN_NAMESPACE
-from support.accounts import REAL, Installed, ask, right
+from support.accounts import REAL, Installed, ask, refusals, right
 from support.control_plane import until_served
 from support.embedded import embedded
 from support.fault_proxy import FaultProxy
@@ -38,7 +39,16 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def guard(
+async def guard(clusters: Guard, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Guard]:
+    """Both clusters. Neither account is refused anything in a test."""
+    names = ChainMap(clusters.management.names, clusters.reader.names)
+    with refusals(monkeypatch, names) as seen:
+        yield clusters
+    assert not seen
+
+
+@pytest.fixture
+async def clusters(
     tmp_path: Path, free_port: Callable[[], int], impatient: None
 ) -> AsyncIterator[Guard]:
     """Both clusters; in the realapi tier, the management cluster is a real API server."""
@@ -56,7 +66,7 @@ async def guard(
                 _management(tmp_path, free_port()) as management,
             ):
                 await reader.granted(asking, right("list nodes"))
-                yield Guard(management, harvester, line)
+                yield Guard(management, reader, line)
 
 
 @contextlib.asynccontextmanager
