@@ -140,7 +140,12 @@ VALUES: dict[str, Object] = {
     },
     "machine pools judged": {
         "machinePools": {
-            "webhook": {"enabled": True, "mode": "refuse", "kubeconfigs": "clusters", **_PLACED}
+            "webhook": {
+                "enabled": True,
+                "mode": "refuse",
+                "kubeconfigSecret": "clusters",
+                **_PLACED,
+            }
         }
     },
     "machine pools judged, with certificates of cert-manager": {

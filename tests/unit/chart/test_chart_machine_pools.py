@@ -147,6 +147,7 @@ def config(metadata: Any = None, **fields: Any) -> Object:
         ("configs", config(), config(vgpuInfo="{"), True),
         ("configs", config(imageName="b"), config(imageName="a"), True),
         ("configs", config({"labels": {"a": "b"}}, vgpuInfo="a"), config(vgpuInfo="a"), False),
+        ("configs", config(common={"labels": {"a": "b"}}), config(), False),
         ("configs", config({"deletionTimestamp": "now"}, a="b"), config(), False),
     ],
 )
