@@ -7,7 +7,7 @@ is about to be written, all others were there before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ from laneway.controllers.machine_pools.reading import (
     pool_of,
     read_config,
 )
-from laneway.core.ledger.facts import Consumer
+from laneway.core.ledger.facts import Consumer, ConsumerKind
 from laneway.core.machine_pools.judge import Judgement, judge
 from laneway.core.machine_pools.pool import Pool
 from laneway.kube.rancher import CONFIGS, GuestCluster, MachineConfig, MachinePool
@@ -85,15 +85,27 @@ def judged(
 def judged_one(
     managed: Managed, supply: Supply, cluster: GuestCluster, replaced: Replaced = NONE_REPLACED
 ) -> ClusterState:
-    """One guest cluster that is about to be written, whether or not it is there already."""
+    """One guest cluster that is about to be written, whether or not it is there already.
+
+    Who may write it need not know the VMs and clusters of others, so these are not named.
+    """
     key = key_of(cluster)
-    before = [
+    others = (
         pool
         for other in managed.clusters
         if key_of(other) != key
         for pool in _to_come(other, tuple(_states(other, managed, supply, NONE_REPLACED)))
-    ]
-    return _judged(cluster, tuple(_states(cluster, managed, supply, replaced)), supply, before)
+    )
+    before = [replace(pool, name=f"other pool {n}") for n, pool in enumerate(others, 1)]
+    pools = tuple(_states(cluster, managed, supply, replaced))
+    own = {machine.vm for state in pools for machine in state.pool.machines}
+
+    def naming(consumer: Consumer) -> str:
+        if consumer in own:
+            return str(consumer)
+        return "pods" if consumer.kind is ConsumerKind.POD else "VMs of others"
+
+    return _judged(cluster, pools, supply, before, naming)
 
 
 def with_cluster(managed: Managed, cluster: GuestCluster) -> Managed:
@@ -110,10 +122,14 @@ def with_config(managed: Managed, kind: str, config: MachineConfig) -> Managed:
 
 
 def _judged(
-    cluster: GuestCluster, pools: tuple[PoolState, ...], supply: Supply, before: Sequence[Pool]
+    cluster: GuestCluster,
+    pools: tuple[PoolState, ...],
+    supply: Supply,
+    before: Sequence[Pool],
+    naming: Callable[[Consumer], str] = str,
 ) -> ClusterState:
     valid = [one.pool for one in pools if not one.problems]
-    judgement = judge(valid, supply.ledger, supply.free, before)
+    judgement = judge(valid, supply.ledger, supply.free, before, naming)
     return ClusterState(cluster=cluster, pools=pools, judgement=judgement)
 
 

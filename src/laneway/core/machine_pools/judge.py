@@ -15,6 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from laneway.core.ledger.explain import why_not
+from laneway.core.ledger.facts import Consumer
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.ledger.room import Room
 from laneway.core.machine_pools.packing import Fit, Kind, pack, room, totals
@@ -64,14 +65,19 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 def judge(
-    pools: Sequence[Pool], ledger: Ledger, compute: Free | None, others: Sequence[Pool] = ()
+    pools: Sequence[Pool],
+    ledger: Ledger,
+    compute: Free | None,
+    others: Sequence[Pool] = (),
+    naming: Callable[[Consumer], str] = str,
 ) -> Judgement:
     """What speaks against pools.
 
     `compute`: the CPU and memory that are free; None: not known. `others`: pools that were there
-    first, under names of their own, whose machines may still be to be made.
+    first, under names of their own, whose machines may still be to be made. `naming`: what those
+    are called who have devices, for people who may not know all of them.
     """
-    case = _Case(pools, others, ledger, compute)
+    case = _Case(pools, others, ledger, compute, naming)
     leaving = [machine for pool in pools for machine in pool.leaving]
     leaving += case.waiting
     free = case.free(leaving)
@@ -105,6 +111,7 @@ class _Case(NamedTuple):
     others: Sequence[Pool]
     ledger: Ledger
     compute: Free | None
+    naming: Callable[[Consumer], str]
 
     @property
     def waiting(self) -> list[Machine]:
@@ -152,7 +159,7 @@ def _short(
     devices = Room(case.ledger, dict(pool.devices), pool.nodes)
     for machine in leaving:
         devices.release(machine.vm)
-    reasons = why_not(case.ledger, devices, pool.coming) if pool.devices else ()
+    reasons = why_not(case.ledger, devices, pool.coming, case.naming) if pool.devices else ()
     if reasons:
         yield from reasons
         return

@@ -115,7 +115,7 @@ def test_what_others_are_still_to_get_counts_at_any_age() -> None:
     has = Two(default=supply(4, vm("old", "old-1")))
     grown = cluster("old", gpu=3)
     [refusal] = said(of_cluster(cluster("old", gpu=1), grown, there, has))
-    assert "gpu (2), young/gpu (2) do not fit together" in refusal
+    assert "gpu (2), other pool 1 (2) do not fit together" in refusal
     assert of_cluster(cluster("old", gpu=1), cluster("old", gpu=2), there, has).refusals == ()
 
 
@@ -125,6 +125,15 @@ def test_a_machine_of_another_cluster_that_waits_counts_once() -> None:
     has = Two(default=supply(2, vm("first", "first-1", waits=True)))
     assert of_cluster(None, cluster("second", gpu=1), there, has).refusals == ()
     assert said(of_cluster(None, cluster("second", gpu=2), there, has))
+
+
+def test_who_writes_a_cluster_is_not_told_the_names_of_others() -> None:
+    old, tenant = cluster("guest", gpu=1), Consumer(ConsumerKind.VM, "secret", "project-x")
+    runs = Demand(tenant, Phase.RUNNING, {A2: 1}, node="n1")
+    has = Two(default=supply(2, vm("guest", "m1"), runs))
+    [refusal] = said(of_cluster(old, cluster("guest", gpu=2), managed(old), has))
+    assert "(2 held by VM default/m1 (1), VMs of others (1))" in refusal
+    assert "project-x" not in refusal
 
 
 def test_machines_of_a_pool_that_goes_leave_their_devices_to_another() -> None:
