@@ -1,7 +1,7 @@
 """How long it takes to judge one write of machine pools, as the webhook for them does.
 
 There are some guest clusters with three pools each, of which one has GPUs and one still waits for a
-machine, on a Harvester cluster with other VMs beside their machines. All writes wait while one is
+machine, on a Harvester cluster that has other VMs, too. All writes wait while one is
 judged. Memory is what the clusters, their configurations and Harvester's supply take together.
 """
 
