@@ -164,8 +164,11 @@ class Guard:
     # ---- the webhook -----------------------------------------------------------------------------
 
     @contextlib.asynccontextmanager
-    async def webhook(self, folder: Path, *, refuses: bool = True) -> AsyncIterator[None]:
-        """The webhook, with its account and the files that a kubelet would mount."""
+    async def webhook(self, folder: Path, *, refuses: bool = True) -> AsyncIterator[FaultProxy]:
+        """The webhook, with its account and the files that a kubelet would mount.
+
+        Gives its line to the management cluster.
+        """
         path = "/api/v1/namespaces/harvester-system/secrets/laneway-pools-webhook-tls"
         secret = await ask(self.management.client, "GET", path)
         for key in ("tls.crt", "tls.key"):
@@ -173,7 +176,13 @@ class Guard:
         self.kubeconfigs = folder / "kubeconfigs"
         self.kubeconfigs.mkdir()
         self.give_kubeconfig()
-        async with await self.management.acting(WEBHOOK) as client, asyncio.TaskGroup() as tasks:
+        user = User(token=await self.management.token(WEBHOOK))
+        self.management.names[f"Bearer {user.token}"] = WEBHOOK
+        async with (
+            FaultProxy(replace(self._config, user=user)).running() as line,
+            Client(line.config) as client,
+            asyncio.TaskGroup() as tasks,
+        ):
             running = pools_webhook(
                 client,
                 self.registry,
@@ -189,7 +198,7 @@ class Guard:
                 async with asyncio.timeout(SECONDS):
                     await running.ready.wait()
                     await until(self._asked)
-                yield
+                yield line
             finally:
                 task.cancel()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from laneway.kube.errors import ApiError, ForbiddenError, InvalidError
+from support.accounts import until
 from support.pool_guard import RESOURCE, Guard, devices
 
 pytestmark = [pytest.mark.realapi, pytest.mark.timeout(120)]
@@ -156,6 +157,33 @@ async def test_while_harvester_is_away_everything_passes_with_a_warning(
     await guard.known()
     with pytest.raises(ForbiddenError, match="there is enough for"):
         await guard.change_cluster("guest", gpu=10)
+
+
+async def test_while_the_management_cluster_is_away_everything_passes_with_a_warning(
+    guard: Guard, tmp_path: Path
+) -> None:
+    """Its API server asks the webhook, which cannot read there."""
+    await guard.node("n1", vgpus=1)
+    async with guard.webhook(tmp_path) as line:
+        await guard.known()
+        await guard.config("nc-guest-gpu", vgpuInfo=devices(RESOURCE), **SMALL)
+        await line.stop()
+        said = " ".join(await guard.cluster("guest", gpu=2))
+        assert "of the management cluster cannot be read" in said
+        await line.start()
+
+        async def refused() -> bool:
+            try:
+                await guard.change_cluster("guest", gpu=await larger())
+            except ForbiddenError:
+                return True
+            return False
+
+        async def larger() -> int:
+            [quantity] = await guard.quantities("guest")
+            return (quantity or 0) + 1
+
+        await until(refused)
 
 
 async def test_a_kubeconfig_that_is_missing_wrong_and_mended(refusing: Guard) -> None:
