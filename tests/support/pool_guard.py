@@ -217,6 +217,15 @@ class Guard:
         found = self.registry.get_sample_value(f"laneway_machine_pools_{name}", labels)
         return bool(found) if name == "harvester_known" and found is not None else found
 
+    def reviews(self) -> float:
+        """How many writes the API server has asked about."""
+        return sum(
+            sample.value
+            for family in self.registry.collect()
+            for sample in family.samples
+            if sample.name == "laneway_admission_reviews_total"
+        )
+
     async def _asked(self) -> bool:
         """Whether the API server asks the webhook, and gets an answer."""
         kind = rancher.HARVESTER_CONFIGS

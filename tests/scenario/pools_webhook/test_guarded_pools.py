@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from laneway.kube.errors import ApiError, ForbiddenError, InvalidError
+from laneway.kube.rancher import GUEST_CLUSTERS, HARVESTER_CONFIGS
 from support.accounts import until
-from support.pool_guard import RESOURCE, Guard, devices
+from support.pool_guard import NAMESPACE, RESOURCE, Guard, devices
 
 pytestmark = [pytest.mark.realapi, pytest.mark.timeout(120)]
 SMALL = {"cpuCount": "2", "memorySize": "4"}
@@ -123,6 +125,25 @@ async def test_what_was_wrong_before_hinders_no_write(guard: Guard, tmp_path: Pa
         with pytest.raises(ApiError, match="Pool bad: vgpuInfo is not JSON"):
             await guard.change_cluster("old", gpu=3, bad=2, cp=2)
         assert await guard.change_cluster("old", cp=1) == []
+
+
+async def test_writes_that_ask_for_nothing_do_not_reach_the_webhook(refusing: Guard) -> None:
+    guard, client = refusing, refusing.management.client
+    version = msgspec.json.decode(await client.raw("/version"))
+    if int(version["minor"].rstrip("+")) < 28:
+        pytest.skip("a server of this age evaluates no conditions of webhooks")
+    await guard.config("nc-guest-gpu", vgpuInfo=devices(RESOURCE), **SMALL)
+    await guard.cluster("guest", gpu=1)
+    asked = guard.reviews()
+    assert asked > 0
+    label = {"metadata": {"labels": {"a": "b"}}}
+    await client.patch(HARVESTER_CONFIGS, "nc-guest-gpu", label, NAMESPACE)
+    await client.patch(GUEST_CLUSTERS, "guest", label, NAMESPACE)
+    status = {"status": {"ready": True}}
+    await client.patch(GUEST_CLUSTERS, "guest", status, NAMESPACE, subresource="status")
+    await guard.delete("guest")
+    await client.delete(HARVESTER_CONFIGS, "nc-guest-gpu", NAMESPACE)
+    assert guard.reviews() == asked
 
 
 async def test_a_webhook_that_only_warns(guard: Guard, tmp_path: Path) -> None:
