@@ -144,6 +144,7 @@ VALUES: dict[str, Object] = {
                 "enabled": True,
                 "mode": "refuse",
                 "kubeconfigSecret": "clusters",
+                "clientCA": "servers",
                 **_PLACED,
             }
         }

@@ -23,6 +23,8 @@ from laneway.kube.store import Store
 
 HOLD_SECONDS = 10.0
 """So long what was admitted counts if nothing is heard of it."""
+MOST = 1_000
+"""So many writes are remembered at a time."""
 _CLUSTER = rancher.GUEST_CLUSTERS.kind
 
 
@@ -90,7 +92,10 @@ class ManagedSource:
         """Count an object as written."""
         if object_.metadata.name:
             until = self._clock() + HOLD_SECONDS
+            self._admitted.pop((kind, key_of(object_)), None)
             self._admitted[kind, key_of(object_)] = _Admitted(object_, until)
+            if len(self._admitted) > MOST:
+                del self._admitted[next(iter(self._admitted))]
 
     def _stored(self) -> Managed:
         version = tuple(one.store.changes for one in self.informers.values())

@@ -420,6 +420,13 @@ Example: in a pod of a Deployment, with two Secrets mounted at /tls and /harvest
 )
 @click.option("--tls-key-file", required=True, metavar="PATH", help="The key of the certificate.")
 @click.option(
+    "--client-ca-file",
+    default="",
+    metavar="PATH",
+    help="Answer only clients with a certificate of the authorities in this file (PEM). An API "
+    "server can be configured to present one. Default: answer all clients.",
+)
+@click.option(
     "--harvester-kubeconfigs",
     required=True,
     metavar="DIR",
@@ -447,6 +454,7 @@ def pools_webhook(
     *,
     tls_cert_file: str,
     tls_key_file: str,
+    client_ca_file: str,
     harvester_kubeconfigs: str,
     mode: str,
     address: str,
@@ -468,7 +476,7 @@ def pools_webhook(
     configure(log_level, log_format)
     run_pools_webhook(
         ClusterChoice(kubeconfig, context),
-        Files(tls_cert_file, tls_key_file, harvester_kubeconfigs),
+        Files(tls_cert_file, tls_key_file, client_ca_file, harvester_kubeconfigs),
         address,
         health_address,
         refuses=mode == "refuse",

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
 
+from laneway.admission.tls import ClientAuthorityError
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure
 from laneway.cli.health import host_and_port
@@ -27,6 +28,7 @@ class Files(NamedTuple):
 
     certificate: str
     key: str
+    client_authorities: str
     kubeconfigs: str
     """A folder."""
 
@@ -39,7 +41,7 @@ def run_pools_webhook(
     health = host_and_port(health_address)
     try:
         asyncio.run(run_until_signal(_run(where, files, reviews, health, refuses=refuses)))
-    except (KubeError, HealthError, ListenError) as error:
+    except (ClientAuthorityError, KubeError, HealthError, ListenError) as error:
         raise Failure(str(error)) from error
 
 
@@ -60,6 +62,7 @@ async def _run(
             refuses=refuses,
             cert_file=files.certificate,
             key_file=files.key,
+            client_ca=files.client_authorities,
             host=reviews[0],
             port=reviews[1],
             drain_seconds=DRAIN_SECONDS,
