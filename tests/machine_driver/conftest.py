@@ -1,4 +1,4 @@
-"""A Harvester whose writes Laneway's webhook reviews, and the driver; `make test-driver` runs these.
+"""A Harvester whose writes Laneway's webhook reviews, and the driver. See `make test-driver`.
 
 Where the driver cannot be built they are skipped, saying why, unless the tier runs them
 (`LANEWAY_DRIVER`), which has seen to it that it can.
@@ -29,8 +29,16 @@ from laneway.simcluster.harvester.install import install as install_harvester
 from laneway.simcluster.harvester.volumes import Volumes
 from laneway.simcluster.kubevirt.install import install as install_kubevirt
 from support.control_plane import until_served
-from support.harvester import IMAGE, NETWORK, aggregated, readdressed, stock
-from support.machine_driver import QUICK, Machines, NoDriverError, Programs, build, client
+from support.harvester import aggregated, readdressed, stock
+from support.machine_driver import (
+    QUICK,
+    Machines,
+    NoDriverError,
+    Programs,
+    build,
+    client,
+    plain_options,
+)
 from support.reviewed import DATABASE, Served, reviewing, served
 from support.worlds import World
 from support.worlds import started as world_started
@@ -108,9 +116,7 @@ async def machines(
 ) -> AsyncIterator[Machines]:
     """rancher-machine with the kubeconfig of this Harvester."""
     async with aggregated(serving.server.url, serving.pki, world.client) as address:
-        yield Machines(
-            programs, tmp_path, plain_options(readdressed(serving.kubeconfig, address))
-        )
+        yield Machines(programs, tmp_path, plain_options(readdressed(serving.kubeconfig, address)))
 
 
 @pytest.fixture
@@ -119,11 +125,8 @@ def alone(programs: Programs, tmp_path: Path) -> Machines:
     return Machines(programs, tmp_path, plain_options("{}"))
 
 
-def plain_options(kubeconfig: str) -> dict[str, object]:
-    return {
-        "laneway-kubeconfig-content": kubeconfig,
-        "laneway-image-name": f"default/{IMAGE}",
-        "laneway-disk-size": 20,
-        "laneway-network-name": f"default/{NETWORK}",
-        "laneway-memory-size": 1,
-    }
+@pytest.fixture
+def checked(serving: Served, programs: Programs, tmp_path: Path) -> Machines:
+    """rancher-machine with a Harvester on which nothing is at work: enough for what is checked."""
+    kubeconfig = Path(serving.kubeconfig).read_text()
+    return Machines(programs, tmp_path, plain_options(kubeconfig))

@@ -10,6 +10,7 @@ import pytest
 
 from laneway.kube.errors import NotFoundError
 from laneway.kube.kubevirt import VIRTUAL_MACHINES
+from laneway.kube.rancher import LABEL_GUEST_CLUSTER, LABEL_POOL
 from laneway.simcluster.harvester.volumes import CLAIMS
 from laneway.simcluster.kubevirt.objects import INSTANCES
 from support.machine_driver import Machines, host_devices, vgpus
@@ -29,7 +30,9 @@ async def gpu_node(world: World, vgpus: int = 2) -> None:
 
 
 async def stored(world: World, name: str = NAME) -> Any:
-    raw = await world.client.raw(f"/apis/kubevirt.io/v1/namespaces/{NAMESPACE}/virtualmachines/{name}")
+    raw = await world.client.raw(
+        f"/apis/kubevirt.io/v1/namespaces/{NAMESPACE}/virtualmachines/{name}"
+    )
     return msgspec.json.decode(raw)
 
 
@@ -51,15 +54,15 @@ async def test_a_machine_with_a_vgpu_from_creation_to_removal(
     ]  # fmt: skip
     assert done.status == ""
     vm = await stored(world)
-    assert {
-        name.partition("/")[2]: value
-        for name, value in vm["metadata"]["labels"].items()
-    } == {
-        "creator": "docker-machine-driver-harvester",
-        "vmName": NAME,
-        "machineSetName": "default-guest-gpu",
-        "name": "gpu",
-    } | {"name": vm["metadata"]["labels"]["nodepool.harvesterhci.io/name"]}
+    labels = {
+        "harvesterhci.io/creator": "docker-machine-driver-harvester",
+        "harvesterhci.io/vmName": NAME,
+        "harvesterhci.io/machineSetName": "default-guest-gpu",
+        LABEL_GUEST_CLUSTER: "guest",
+        LABEL_POOL: "gpu",
+    }
+    assert vm["metadata"]["labels"] == labels
+    assert vm["spec"]["template"]["metadata"]["labels"] == labels
     instance = await world.client.get(INSTANCES, NAME, NAMESPACE)
     assert (instance.status.phase, instance.status.node_name) == ("Running", "node1")
     [held] = world.nodes["node1"].holders().values()
@@ -73,7 +76,9 @@ async def test_a_machine_with_a_vgpu_from_creation_to_removal(
 
     await machines.run("stop", NAME)
     assert (await machines.run("status", NAME)).value == "Stopped"
-    assert (await machines.run("GetIP", NAME, error=None)).error == f"VM default/{NAME} does not run"
+    assert (
+        await machines.run("GetIP", NAME, error=None)
+    ).error == f"VM default/{NAME} does not run"
     await machines.run("start", NAME)
     before = await world.client.get(INSTANCES, NAME, NAMESPACE)
     await machines.run("restart", NAME)
@@ -99,7 +104,7 @@ async def test_two_vgpus_have_names_of_their_own_and_one_display(
     world: World, machines: Machines
 ) -> None:
     await gpu_node(world)
-    await machines.run("create", NAME, vgpu_info=vgpus(RESOURCE, RESOURCE))
+    await machines.run("create", NAME, vgpu_info=vgpus(RESOURCE, count=2))
     devices = (await stored(world))["spec"]["template"]["spec"]["domain"]["devices"]
     assert [one["name"] for one in devices["gpus"]] == ["vgpu-0", "vgpu-1"]
     shown = [one["virtualGPUOptions"]["display"]["enabled"] for one in devices["gpus"]]
@@ -136,7 +141,10 @@ async def test_a_machine_that_finds_no_node_ends_with_the_schedulers_reason(
     failed = await machines.run(
         "create", NAME, error=None, vgpu_info=vgpus(RESOURCE), memory_size=9_999
     )
-    assert "does not start: the scheduler finds no node for it: 0/1 nodes are available" in failed.error
+    assert (
+        "does not start: the scheduler finds no node for it: 0/1 nodes are available"
+        in failed.error
+    )
     assert "Insufficient memory" in failed.error
     assert failed.error.endswith(f"VM default/{NAME} is removed")
     assert "Waiting: the scheduler finds no node for it" in failed.text

@@ -19,9 +19,7 @@ from laneway.simcluster.kubevirt.subresources import ACTIONS, StateConflictError
 NAMESPACE = "default"
 IMAGE, NETWORK, KEY_PAIR, CLASS = "ubuntu", "vlan1", "operator", "longhorn-ubuntu"
 PUBLIC_KEY = "ssh-rsa AAAAB3NzaC1yc2E= operator"
-STORAGE_CLASSES = Resource(
-    "storage.k8s.io", "v1", "storageclasses", False, Plain, "StorageClass"
-)
+STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", False, Plain, "StorageClass")
 _GROUP = "/apis/subresources.kubevirt.io/v1"
 _KEPT = ("Accept", "Authorization", "Content-Type", "User-Agent")
 

@@ -1,7 +1,7 @@
 """The machine driver and a client that calls it as rancher-machine does: built, and run.
 
-Tests build the driver with shorter times to wait. They need Go and Debian's library for YAML; without
-them `built` raises NoDriverError, whose text says what is missing.
+Tests build the driver with shorter times to wait. That needs Go and Debian's library for YAML;
+without them `build` raises NoDriverError, whose text says what is missing.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+
+from support.harvester import IMAGE, NETWORK
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "tools" / "machine-driver" / "build.sh"
@@ -118,6 +120,17 @@ class Machines:
         return await asyncio.create_subprocess_exec(
             *program, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=kept | self.environment
         )
+
+
+def plain_options(kubeconfig: str) -> dict[str, object]:
+    """Those that no machine can do without."""
+    return {
+        "laneway-kubeconfig-content": kubeconfig,
+        "laneway-image-name": f"default/{IMAGE}",
+        "laneway-disk-size": 20,
+        "laneway-network-name": f"default/{NETWORK}",
+        "laneway-memory-size": 1,
+    }
 
 
 def by_hand(driver: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

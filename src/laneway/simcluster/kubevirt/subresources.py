@@ -2,8 +2,8 @@
 
 It is virt-api that serves `subresources.kubevirt.io`, an aggregated API server next to the
 controllers. So this is what it answers; who has it served is for the caller. By the rules of
-KubeVirt's `virt-api/rest/lifecycle.go`: where the run strategy can say it, the spec is changed, else
-the controller is asked by `status.stateChangeRequests`. A migration and a pause are left out.
+KubeVirt's `virt-api/rest/lifecycle.go`, the spec is changed where the run strategy can say it; else
+`status.stateChangeRequests` tells the controller. A migration and a pause are left out.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from laneway.api import Condition, set_condition, timestamp
-from laneway.core.raw import JsonObject
+from laneway.core.raw import Json, JsonObject
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.kube.errors import (
@@ -199,8 +199,8 @@ class VmController:
         )
         if status == vm.status:
             return
-        said: JsonObject = msgspec.to_builtins(status)
-        about: JsonObject = {"uid": meta.uid}
+        said: dict[str, Json] = msgspec.to_builtins(status)
+        about: dict[str, Json] = {"uid": meta.uid}
         if status.state_change_requests == vm.status.state_change_requests:
             # There may be newer ones, which are not ours to overwrite.
             del said["stateChangeRequests"]
