@@ -17,6 +17,7 @@ type RefusedError struct {
 	message string
 	kind    string
 	name    string
+	causes  []string
 }
 
 func (e *RefusedError) Error() string { return e.message }
@@ -41,6 +42,29 @@ func Says(err error, text string) bool {
 	return errors.As(err, &refused) && strings.Contains(refused.message, text)
 }
 
+// IsOnly says whether the API server gives reasons for its answer, and all of them are among these.
+func IsOnly(err error, reasons ...string) bool {
+	var refused *RefusedError
+	if !errors.As(err, &refused) {
+		return false
+	}
+	for _, cause := range refused.causes {
+		if !contains(reasons, cause) {
+			return false
+		}
+	}
+	return len(refused.causes) > 0
+}
+
+func contains(texts []string, text string) bool {
+	for _, one := range texts {
+		if one == text {
+			return true
+		}
+	}
+	return false
+}
+
 // IsTemporary says whether the same request may succeed a moment later.
 func IsTemporary(err error) bool {
 	var refused *RefusedError
@@ -58,8 +82,11 @@ func (c *Client) refused(code int, answer []byte) error {
 		Message string `json:"message"`
 		Reason  string `json:"reason"`
 		Details struct {
-			Kind string `json:"kind"`
-			Name string `json:"name"`
+			Kind   string `json:"kind"`
+			Name   string `json:"name"`
+			Causes []struct {
+				Reason string `json:"reason"`
+			} `json:"causes"`
 		} `json:"details"`
 	}
 	if json.Unmarshal(answer, &status) != nil || status.Message == "" {
@@ -80,7 +107,14 @@ func (c *Client) refused(code int, answer []byte) error {
 				c.Server(), text)
 		}
 	}
-	return &RefusedError{code, status.Reason, text, status.Details.Kind, status.Details.Name}
+	refused := &RefusedError{
+		Code: code, Reason: status.Reason, message: text,
+		kind: status.Details.Kind, name: status.Details.Name,
+	}
+	for _, cause := range status.Details.Causes {
+		refused.causes = append(refused.causes, cause.Reason)
+	}
+	return refused
 }
 
 // unreachable says why there was no answer, without the query and the user of the address.

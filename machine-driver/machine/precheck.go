@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"time"
 
 	"docker-machine-driver-laneway/cluster"
 	"docker-machine-driver-laneway/manifest"
@@ -47,20 +48,40 @@ func (m *Machine) PreCreateCheck(ctx context.Context) error {
 	return m.try(ctx, client, made)
 }
 
-// try has the API server judge the VM without storing it.
+// try has the API server judge the VM without storing it. Where only devices are lacking, those of a
+// machine that is just being removed may be about to come back, so it is asked again for a short time.
 func (m *Machine) try(ctx context.Context, client *cluster.Client, vm cluster.Object) error {
-	client.Warn = func(text string) { say("Warning: %s", text) }
-	defer func() { client.Warn = nil }()
-	path := cluster.Path(kubevirt, m.VMNamespace, vms) + "?dryRun=All"
-	err := client.Create(ctx, path, vm, nil)
-	if cluster.IsCode(err, http.StatusBadRequest) && cluster.Says(err, "does not support dry run") {
-		say("A webhook of Harvester does not judge trials. Whether the VM is accepted is known once it is created.")
+	limit := time.Now().Add(duration(settling))
+	for {
+		warnings, err := m.trial(ctx, client, vm)
+		if cluster.IsOnly(err, "InsufficientDevices", "NoNodeFits") && time.Now().Before(limit) {
+			if err := pause(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, text := range warnings {
+			say("Warning: %s", text)
+		}
+		if cluster.IsCode(err, http.StatusBadRequest) && cluster.Says(err, "does not support dry run") {
+			say("A webhook of Harvester does not judge trials. Whether the VM is accepted is known once it is created.")
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("Harvester would refuse %s: %w", m.title(), err)
+		}
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("Harvester would refuse %s: %w", m.title(), err)
-	}
-	return nil
+}
+
+func (m *Machine) trial(
+	ctx context.Context, client *cluster.Client, vm cluster.Object,
+) (warnings []string, err error) {
+	client.Warn = func(text string) { warnings = append(warnings, text) }
+	defer func() { client.Warn = nil }()
+	path := cluster.Path(kubevirt, m.VMNamespace, vms) + "?dryRun=All"
+	err = client.Create(ctx, path, vm, nil)
+	return warnings, err
 }
 
 func (m *Machine) checkServer(ctx context.Context, client *cluster.Client) error {

@@ -11,6 +11,8 @@ import (
 
 // How long is waited. Variables, so that tests are built with shorter ones.
 var (
+	// settling is how long devices may take to be free again after the VM that had them is gone.
+	settling = "30s"
 	// patience: what keeps a VM from starting may pass by itself, such as a device of a VM that is just
 	// ending. When nothing of it changes for so long, it does not pass.
 	patience = "2m"

@@ -25,11 +25,11 @@ from laneway.kube.client import Client
 from laneway.kube.cluster import Cluster, ClusterConfig
 from laneway.kube.config import load
 from laneway.roles.install import install_crds
-from laneway.simcluster.harvester.install import install as install_harvester
-from laneway.simcluster.harvester.volumes import Volumes
 from laneway.simcluster.kubevirt.install import install as install_kubevirt
 from support.control_plane import until_served
 from support.harvester import aggregated, readdressed, stock
+from support.harvester_kinds import install as install_harvester
+from support.harvester_volumes import Volumes
 from support.machine_driver import (
     QUICK,
     Machines,

@@ -13,8 +13,8 @@ from aiohttp import ClientSession, TCPConnector, web
 from laneway.kube.client import Client
 from laneway.kube.errors import NotFoundError
 from laneway.kube.resource import Resource
-from laneway.simcluster.harvester.install import IMAGES, KEY_PAIRS, NETWORKS, Plain
-from laneway.simcluster.kubevirt.subresources import ACTIONS, StateConflictError, request
+from support.harvester_kinds import IMAGES, KEY_PAIRS, NETWORKS, Plain
+from support.kubevirt_subresources import ACTIONS, StateConflictError, request
 
 NAMESPACE = "default"
 IMAGE, NETWORK, KEY_PAIR, CLASS = "ubuntu", "vlan1", "operator", "longhorn-ubuntu"
@@ -49,10 +49,31 @@ async def aggregated(server: str, pki: Any, client: Client) -> AsyncIterator[str
         app = web.Application(client_max_size=1 << 24)
         action = f"{_GROUP}/namespaces/{{namespace}}/virtualmachines/{{name}}/{{action}}"
 
+        async def may(asked: web.Request) -> bool:
+            """What the API server asks before it hands a request on."""
+            found = asked.match_info
+            resource = {
+                "group": "subresources.kubevirt.io",
+                "resource": "virtualmachines",
+                "subresource": found["action"],
+                "namespace": found["namespace"],
+                "name": found["name"],
+                "verb": "update",
+            }
+            async with session.post(
+                f"{server}/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+                json={"spec": {"resourceAttributes": resource}},
+                headers={"Authorization": asked.headers["Authorization"]},
+            ) as answer:
+                return bool((await answer.json())["status"]["allowed"])
+
         async def change(asked: web.Request) -> web.Response:
             found = asked.match_info
             if found["action"] not in ACTIONS:
                 return web.json_response({"message": "no such action"}, status=404)
+            if not await may(asked):
+                text = f"the user cannot update virtualmachines/{found['action']}"
+                return web.json_response(_status(403, "Forbidden", text), status=403)
             try:
                 await request(client, found["namespace"], found["name"], found["action"])
             except StateConflictError as error:

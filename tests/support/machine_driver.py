@@ -23,7 +23,12 @@ from support.harvester import IMAGE, NETWORK
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "tools" / "machine-driver" / "build.sh"
 NAME = "docker-machine-driver-laneway"
-QUICK = ("machine.patience=2s", "machine.addressTimeout=2s", "machine.pollInterval=50ms")
+QUICK = (
+    "machine.settling=5s",
+    "machine.patience=2s",
+    "machine.addressTimeout=2s",
+    "machine.pollInterval=50ms",
+)
 SECONDS = 90.0
 _MISSING = 3
 """The status with which the build ends for want of compiler or library."""

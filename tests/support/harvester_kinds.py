@@ -19,7 +19,7 @@ from laneway.kube.resource import Resource
 
 
 class Plain(msgspec.Struct, frozen=True, rename="camel"):
-    """An object of which nobody here reads more."""
+    """An object, as far as it is read back."""
 
     metadata: ObjectMeta = ObjectMeta()
     status: JsonObject = {}
