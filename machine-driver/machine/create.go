@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"docker-machine-driver-laneway/cluster"
@@ -35,7 +36,7 @@ func (m *Machine) Create(ctx context.Context) error {
 	}
 	say("%s is created. Waiting for it to start.", m.title())
 	if err := m.finish(ctx, client, userData, &made); err != nil {
-		return m.undo(err)
+		return m.undo(ctx, err)
 	}
 	return nil
 }
@@ -52,14 +53,20 @@ func (m *Machine) finish(
 	return m.ready(ctx, "")
 }
 
-// undo removes the VM that failed, also where the driver is told to end, and says so with the reason.
-func (m *Machine) undo(reason error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), undoTimeout)
-	defer cancel()
-	if err := m.remove(ctx); err != nil {
-		return fmt.Errorf("%w. %s could not be removed, and may hold devices: %v", reason, m.title(), err)
+// undo removes the VM that failed, and says so with the reason. A driver that was told to end has little
+// time for that: it makes sure of the deletion, and does not wait for its end.
+func (m *Machine) undo(ctx context.Context, reason error) error {
+	limit := removeTimeout
+	if ctx.Err() != nil {
+		limit = undoTimeout
 	}
-	return fmt.Errorf("%w. %s is removed", reason, m.title())
+	bounded, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	text := strings.TrimSuffix(reason.Error(), ".")
+	if err := m.remove(bounded); err != nil {
+		return fmt.Errorf("%s. %s could not be removed, and may hold devices: %w", text, m.title(), err)
+	}
+	return fmt.Errorf("%s. %s is removed", text, m.title())
 }
 
 // undoTimeout is less than what the driver waits for a call to end.

@@ -10,8 +10,9 @@ import (
 
 // Start starts the VM, and waits until it runs and has an address.
 func (m *Machine) Start(ctx context.Context) error {
-	// KubeVirt answers 409 where the VM runs already, and waits for it then.
-	if err := m.request(ctx, "start", nil); err != nil && !cluster.IsCode(err, http.StatusConflict) {
+	// One that has failed is started again by KubeVirt itself.
+	err := m.request(ctx, "start", nil)
+	if err != nil && !isConflict(err, "already running") && !isConflict(err, "from failed state") {
 		return err
 	}
 	return m.ready(ctx, "")
@@ -26,10 +27,16 @@ func (m *Machine) Kill(ctx context.Context) error {
 }
 
 func (m *Machine) stop(ctx context.Context, options cluster.Object) error {
-	if err := m.request(ctx, "stop", options); err != nil && !cluster.IsCode(err, http.StatusConflict) {
+	err := m.request(ctx, "stop", options)
+	if err != nil && !isConflict(err, "not running") {
 		return err
 	}
 	return m.stopped(ctx)
+}
+
+// isConflict says whether KubeVirt refuses a change for the state that the VM is in.
+func isConflict(err error, text string) bool {
+	return cluster.IsCode(err, http.StatusConflict) && cluster.Says(err, text)
 }
 
 // Restart restarts the VM; one that is stopped is started.

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"net/http"
 	"time"
 
 	"docker-machine-driver-laneway/cluster"
@@ -63,10 +62,6 @@ func (m *Machine) try(ctx context.Context, client *cluster.Client, vm cluster.Ob
 		for _, text := range warnings {
 			say("Warning: %s", text)
 		}
-		if cluster.IsCode(err, http.StatusBadRequest) && cluster.Says(err, "does not support dry run") {
-			say("A webhook of Harvester does not judge trials. Whether the VM is accepted is known once it is created.")
-			return nil
-		}
 		if err != nil {
 			return fmt.Errorf("Harvester would refuse %s: %w", m.title(), err)
 		}
@@ -118,7 +113,8 @@ func (m *Machine) checkKeyPair(ctx context.Context, client *cluster.Client) erro
 		return err
 	}
 	if validated := pair.Status.Conditions.of("validated"); validated.Status != "True" {
-		return fmt.Errorf("key pair %s/%s is not validated by Harvester. %s", namespace, name, validated.Message)
+		reason := or(validated.Message, "it has not been looked at yet")
+		return fmt.Errorf("key pair %s/%s is not validated by Harvester: %s", namespace, name, reason)
 	}
 	m.SSHPublicKey = pair.Spec.PublicKey
 	return nil

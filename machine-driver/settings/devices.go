@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"regexp"
 	"strings"
 )
@@ -121,8 +120,8 @@ func (f form) entry(number int, raw interface{}) (resource string, count int, er
 		return resource, 1, nil
 	}
 	amount, ok := given.(json.Number)
-	value, failed := amount.Float64()
-	if !ok || failed != nil || value != math.Trunc(value) || value < 1 || value > mostDevices {
+	value, failed := amount.Int64()
+	if !ok || failed != nil || value < 1 || value > mostDevices {
 		return "", 0, fmt.Errorf("%s: count is not a number of 1 to %d", where, mostDevices)
 	}
 	return resource, int(value), nil

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from typing import Any
 
 import pytest
 
+from laneway.core.machine_pools.device_info import VGPUS, DeviceInfoError, read
 from support.machine_driver import Machines, vgpus
 
 RESOURCE = "nvidia.com/NVIDIA_A2-4Q"
@@ -123,6 +125,41 @@ async def test_what_is_wrong_is_named(
     done = await alone.run("create", NAME, error=REFUSED + expected, **options)
     assert done.text == ""
     assert not (alone.store / "machines").exists()
+
+
+def vgpu_texts() -> list[str]:
+    entry = {"deviceName": RESOURCE}
+    counted = [{**entry, "count": count} for count in (1, 2, 64, 0, -1, 2.0, 1e1, "2", True, None)]
+    named = [{**entry, "name": name} for name in ("", "vgpu-0", None, [], {})]
+    odd = [{"deviceName": one} for one in ("a.b/c", "A/b", "a/b/c", "/b", "a/", "a/b c", 1, None)]
+    texts = [devices(one, entry) for one in (*counted, *named, *odd)]
+    others = (
+        "",
+        "  ",
+        "{}",
+        "null",
+        "[]",
+        "1",
+        '"x"',
+        '{"vGPURequests":null}',
+        '{"vGPURequests":[]}',
+    )
+    return [*texts, *others, '{"vGPURequests":[],"more":[1]}', devices(entry) + " ", "{} {}"]
+
+
+@pytest.mark.parametrize("text", vgpu_texts())
+async def test_laneway_and_the_driver_read_the_same(alone: Machines, text: str) -> None:
+    """What `laneway pools` counts is what a machine gets."""
+    try:
+        expected = read(VGPUS, text).counts
+    except DeviceInfoError:
+        refused = await alone.run("configure", NAME, error=None, vgpu_info=text)
+        assert refused.error.startswith(REFUSED + "vgpuInfo")
+        return
+    config = (await alone.run("configure", NAME, vgpu_info=text)).value
+    found = (config["VGPUInfo"] or {}).get("vGPURequests") or []
+    assert Counter(one["deviceName"] for one in found) == expected
+    assert [one["name"] for one in found] == [f"vgpu-{place}" for place in range(len(found))]
 
 
 @pytest.mark.parametrize("name", ["Guest", "a_b", "a" * 64])

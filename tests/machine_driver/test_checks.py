@@ -45,7 +45,7 @@ CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", False
         ),
         (
             {"key_pair_name": KEY_PAIR, "ssh_private_key_path": "id"},
-            f"key pair default/{KEY_PAIR} is not validated by Harvester. ",
+            f"key pair default/{KEY_PAIR} is not validated by Harvester: it has not been looked at yet",
         ),
     ],
 )

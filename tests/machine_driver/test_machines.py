@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from typing import Any
 
@@ -22,8 +23,8 @@ NAME = "guest-gpu-7xk2p-4fw9d"
 NAMESPACE = "default"
 
 
-async def gpu_node(world: World, vgpus: int = 2) -> None:
-    await world.add("node1", "a2")
+async def gpu_node(world: World, vgpus: int = 2, *, model: str = "a2") -> None:
+    await world.add("node1", model)
     for number in range(vgpus):
         await world.vgpu(f"node1-00000800{4 + number}", Q4)
     await world.allocatable("node1", RESOURCE, vgpus)
@@ -100,10 +101,11 @@ async def test_a_machine_with_a_vgpu_from_creation_to_removal(
     assert "nothing to do" in again.value
 
 
+@pytest.mark.parametrize("model", ["a2", "a2-vfio"])
 async def test_two_vgpus_have_names_of_their_own_and_one_display(
-    world: World, machines: Machines
+    world: World, machines: Machines, model: str
 ) -> None:
-    await gpu_node(world)
+    await gpu_node(world, model=model)
     await machines.run("create", NAME, vgpu_info=vgpus(RESOURCE, count=2))
     devices = (await stored(world))["spec"]["template"]["spec"]["domain"]["devices"]
     assert [one["name"] for one in devices["gpus"]] == ["vgpu-0", "vgpu-1"]
@@ -152,6 +154,21 @@ async def test_a_machine_that_finds_no_node_ends_with_the_schedulers_reason(
     assert await names(world, CLAIMS) == set()
     assert world.nodes["node1"].holders() == {}
     await machines.run("rm", NAME)
+
+
+async def test_a_machine_that_fails_whenever_it_starts_ends_with_the_reason(
+    world: World, machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await gpu_node(world)
+
+    def fails(_uid: str, _paths: object) -> None:
+        raise OSError(errno.EBUSY, "Device or resource busy", "/dev/vfio/7")
+
+    monkeypatch.setattr(world.nodes["node1"].runtime, "open", fails)
+    failed = await machines.run("create", NAME, error=None, vgpu_info=vgpus(RESOURCE))
+    assert "cannot open /dev/vfio/7: Device or resource busy" in failed.error
+    assert failed.error.endswith(f"VM default/{NAME} is removed")
+    assert await names(world, VIRTUAL_MACHINES) == set()
 
 
 async def test_a_network_card_of_the_host(world: World, machines: Machines) -> None:

@@ -3,7 +3,7 @@
 //
 //	client DRIVER STORE COMMAND [NAME] [ARGUMENT...]
 //
-// Options of `create` come as JSON on standard input. The outcome is one JSON object on standard
+// Options of `create` and `configure` come as JSON on standard input. The outcome is one JSON object on standard
 // output; what a machine's configuration is between two commands is kept in the folder STORE.
 package main
 
@@ -48,7 +48,7 @@ func (c client) run(command string, arguments []string) (found outcome) {
 	switch command {
 	case "flags":
 		config = []byte(`{"MachineName":"flag-lookup"}`)
-	case "create":
+	case "create", "configure":
 		config, err = json.Marshal(map[string]string{"MachineName": name, "StorePath": c.store})
 	default:
 		config, err = c.load(name)
@@ -83,6 +83,12 @@ func (c client) act(p *plugin, command, name string) (interface{}, error) {
 		return p.flags()
 	case "create":
 		return nil, c.create(p, name)
+	case "configure": // the part of create that is about options
+		if err := c.configure(p, name); err != nil {
+			return nil, err
+		}
+		raw, err := p.config()
+		return json.RawMessage(raw), err
 	case "rm":
 		return nil, c.remove(p, name)
 	case "start":
@@ -125,7 +131,7 @@ func (c client) save(p *plugin, name string) error {
 	return os.WriteFile(c.path(name), raw, 0o600)
 }
 
-func (c client) create(p *plugin, name string) error {
+func (c client) configure(p *plugin, name string) error {
 	p.text("GetMachineName")
 	p.text("DriverName")
 	flags, err := p.flags()
@@ -153,6 +159,13 @@ func (c client) create(p *plugin, name string) error {
 	var options driverOptions = &values
 	if err := p.call("SetConfigFromFlags", &options, nil); err != nil {
 		return fmt.Errorf("error setting machine configuration from flags provided: %w", err)
+	}
+	return nil
+}
+
+func (c client) create(p *plugin, name string) error {
+	if err := c.configure(p, name); err != nil {
+		return err
 	}
 	if err := p.do("PreCreateCheck"); err != nil {
 		return fmt.Errorf("error with pre-create check: %w", err)
