@@ -27,6 +27,9 @@ from support.worlds import World
 NAME = "guest-gpu-7xk2p-4fw9d"
 NAMESPACE = "default"
 CHECK = "error with pre-create check: "
+UNVALIDATED = (
+    f"key pair default/{KEY_PAIR} is not validated by Harvester: it has not been looked at yet"
+)
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", False, dict)
 
 
@@ -45,7 +48,7 @@ CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", False
         ),
         (
             {"key_pair_name": KEY_PAIR, "ssh_private_key_path": "id"},
-            f"key pair default/{KEY_PAIR} is not validated by Harvester: it has not been looked at yet",
+            UNVALIDATED,
         ),
     ],
 )
