@@ -7,6 +7,8 @@ import re
 import shutil
 from pathlib import Path
 
+import pytest
+
 from laneway.kube.rancher import LANEWAY_CONFIGS
 from laneway.simcluster.rancher.install import definitions
 from support.machine_driver import NAME, ROOT, Machines, Programs, build, by_hand
@@ -23,6 +25,7 @@ async def test_without_rancher_it_says_what_it_is_for(programs: Programs) -> Non
     assert f'version = "{version.stdout.strip()}"' in (ROOT / "pyproject.toml").read_text()
 
 
+@pytest.mark.timeout(600)
 async def test_the_same_sources_make_the_same_bytes_in_any_folder(
     programs: Programs, tmp_path: Path
 ) -> None:
