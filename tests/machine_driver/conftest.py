@@ -25,11 +25,10 @@ from laneway.kube.client import Client
 from laneway.kube.cluster import Cluster, ClusterConfig
 from laneway.kube.config import load
 from laneway.roles.install import install_crds
+from laneway.simcluster.harvester.volumes import Volumes
 from laneway.simcluster.kubevirt.install import install as install_kubevirt
 from support.control_plane import until_served
 from support.harvester import aggregated, readdressed, stock
-from support.harvester_kinds import install as install_harvester
-from support.harvester_volumes import Volumes
 from support.machine_driver import (
     QUICK,
     Machines,
@@ -69,7 +68,6 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for kind in KINDS:
                 await until_served(client, kind.path)
             await install_kubevirt(client)
-            await install_harvester(client)
             await stock(client)
         await server.stop()
 

@@ -18,8 +18,8 @@ from laneway.kube.config import load
 from laneway.kube.errors import NotFoundError
 from laneway.kube.kubevirt import VIRTUAL_MACHINES
 from laneway.kube.resource import Resource
-from support.harvester import IMAGE, KEY_PAIR, PUBLIC_KEY
-from support.harvester_kinds import IMAGES, KEY_PAIRS, SETTINGS
+from laneway.simcluster.harvester.install import IMAGE, IMAGES, KEY_PAIRS, SETTINGS
+from support.harvester import KEY_PAIR, PUBLIC_KEY
 from support.machine_driver import Machines, vgpus
 from support.reviewed import Served
 from support.worlds import World

@@ -12,8 +12,8 @@ import pytest
 from laneway.kube.errors import NotFoundError
 from laneway.kube.kubevirt import VIRTUAL_MACHINES
 from laneway.kube.rancher import LABEL_GUEST_CLUSTER, LABEL_POOL
+from laneway.simcluster.harvester.volumes import CLAIMS
 from laneway.simcluster.kubevirt.objects import INSTANCES
-from support.harvester_volumes import CLAIMS
 from support.machine_driver import Machines, host_devices, vgpus
 from support.worlds import World
 

@@ -12,31 +12,19 @@ from aiohttp import ClientSession, TCPConnector, web
 
 from laneway.kube.client import Client
 from laneway.kube.errors import NotFoundError
-from laneway.kube.resource import Resource
-from support.harvester_kinds import IMAGES, KEY_PAIRS, NETWORKS, Plain
+from laneway.simcluster.harvester.install import KEY_PAIRS, install, make
 from support.kubevirt_subresources import ACTIONS, StateConflictError, request
 
-NAMESPACE = "default"
-IMAGE, NETWORK, KEY_PAIR, CLASS = "ubuntu", "vlan1", "operator", "longhorn-ubuntu"
+KEY_PAIR = "operator"
 PUBLIC_KEY = "ssh-rsa AAAAB3NzaC1yc2E= operator"
-STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", False, Plain, "StorageClass")
 _GROUP = "/apis/subresources.kubevirt.io/v1"
 _KEPT = ("Accept", "Authorization", "Content-Type", "User-Agent")
 
 
 async def stock(client: Client) -> None:
     """What the machines of tests are made of."""
-
-    async def make(resource: Resource[Any], name: str, namespace: str, **fields: Any) -> None:
-        about = {"apiVersion": resource.api_version, "kind": resource.kind}
-        await client.create(resource, {**about, "metadata": {"name": name}, **fields}, namespace)
-
-    await make(IMAGES, IMAGE, NAMESPACE)
-    status = {"status": {"storageClassName": CLASS}}
-    await client.patch(IMAGES, IMAGE, status, NAMESPACE, subresource="status")
-    await make(KEY_PAIRS, KEY_PAIR, NAMESPACE, spec={"publicKey": PUBLIC_KEY})
-    await make(NETWORKS, NETWORK, NAMESPACE, spec={"config": "{}"})
-    await make(STORAGE_CLASSES, CLASS, "", provisioner="driver.longhorn.io")
+    await install(client)
+    await make(client, KEY_PAIRS, KEY_PAIR, spec={"publicKey": PUBLIC_KEY})
 
 
 @contextlib.asynccontextmanager

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from support.harvester import IMAGE, NETWORK
+from laneway.simcluster.harvester.install import IMAGE, NETWORK
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "tools" / "machine-driver" / "build.sh"

@@ -1,6 +1,7 @@
 """Puts Harvester's kinds on an API server: settings, images, key pairs, and networks of VMs.
 
-Networks are the kind of the Network Plumbing Working Group, which Harvester uses.
+Networks are the kind of the Network Plumbing Working Group, which Harvester uses. There is an image
+and a network, so that a machine can be made.
 """
 
 from __future__ import annotations
@@ -40,6 +41,11 @@ NETWORKS = Resource(
 KINDS = (SETTINGS, IMAGES, KEY_PAIRS, NETWORKS)
 VERSION = "v1.8.0"
 """Of the Harvester that this is taken for."""
+NAMESPACE = "default"
+IMAGE, NETWORK = "ubuntu", "vlan1"
+CLASS = "longhorn-ubuntu"
+"""The storage class of the image."""
+STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "storageclasses", False, Plain, "StorageClass")
 _CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", False, Plain)
 _ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _TEXT = {"type": "string"}
@@ -51,22 +57,28 @@ async def install(client: Client) -> None:
     for kind in KINDS:
         with contextlib.suppress(AlreadyExistsError):
             await client.create(_CRDS, _definition(kind))
-    body = {
-        "apiVersion": SETTINGS.api_version,
-        "kind": SETTINGS.kind,
-        "metadata": {"name": "server-version"},
-        "value": VERSION,
-    }
     async with asyncio.timeout(_SERVED_SECONDS):
-        while True:
-            try:
-                await client.create(SETTINGS, body)
-            except AlreadyExistsError:
-                return
-            except NotFoundError:
-                await asyncio.sleep(0.05)  # a new kind is served a moment after its definition
-            else:
-                return
+        await make(client, SETTINGS, "server-version", value=VERSION)
+        await make(client, IMAGES, IMAGE)
+        status = {"status": {"storageClassName": CLASS}}
+        await client.patch(IMAGES, IMAGE, status, NAMESPACE, subresource="status")
+        await make(client, NETWORKS, NETWORK, spec={"config": "{}"})
+        await make(client, STORAGE_CLASSES, CLASS, provisioner="driver.longhorn.io")
+
+
+async def make(client: Client, resource: Resource[Any], name: str, **fields: Any) -> None:
+    """Create an object that may exist. A new kind is served a moment after its definition."""
+    about = {"apiVersion": resource.api_version, "kind": resource.kind}
+    body = {**about, "metadata": {"name": name}, **fields}
+    while True:
+        try:
+            await client.create(resource, body, NAMESPACE if resource.namespaced else "")
+        except AlreadyExistsError:
+            return
+        except NotFoundError:
+            await asyncio.sleep(0.05)
+        else:
+            return
 
 
 def _definition(kind: Resource[Any]) -> dict[str, Any]:
