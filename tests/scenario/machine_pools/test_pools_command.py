@@ -157,6 +157,7 @@ async def test_mistakes_are_named_and_nothing_is_written(
 async def test_a_harvester_cluster_that_is_away(
     world: World, laneway: Laneway, guest: Make, tmp_path: Path
 ) -> None:
+    """R6: an error while availability was read was swallowed."""
     await guest(gpu={"quantity": 1})
     text = (tmp_path / "kubeconfig").read_text()
     away = tmp_path / "away"

@@ -137,6 +137,18 @@ async def test_ranchers_form_reads_how_many_are_free(ask: Ask, admin: str, nics:
     assert vgpu_offers([PROFILE], capacity) == ()
 
 
+async def test_what_is_free_is_as_of_now(
+    troubled: SeparateSite, ask: Ask, admin: str, nics: None
+) -> None:
+    """R6: availability was read once, and what came later was not seen."""
+    path = f"{DEVICES}/pcideviceclaims/{NICS[0]}/status"
+    link = f"{CLUSTER}?link=deviceCapacity"
+    await until(ask, admin, link, lambda body: body.get(NIC) == "2")
+    for has, free in (({"namespace": "other", "pod": "train"}, "1"), (None, "2")):
+        troubled.api.call(path, "PATCH", {"status": {"allocation": has}})
+        await until(ask, admin, link, lambda body, free=free: body[NIC] == free)
+
+
 async def test_behind_ranchers_address_the_link_leads_there(ask: Ask, admin: str) -> None:
     path = f"/k8s/clusters/c-m-abcde{CLUSTER}"
     link = (await ask(path, admin)).body["links"]["deviceCapacity"]

@@ -32,7 +32,7 @@ def ledger(*demands: Demand) -> Ledger:
     return build(Facts(devices, demands, NODES))
 
 
-def test_r5_a_type_counts_only_where_a_vm_can_start() -> None:
+def test_a_type_counts_only_where_a_vm_can_start() -> None:
     """R5: cordoned nodes and those that are not ready were counted as free."""
     assert free_by_type(ledger()) == {A2: "2"}
     document = stocks_document(ledger(), shown(ledger(), ()), {})
@@ -40,7 +40,7 @@ def test_r5_a_type_counts_only_where_a_vm_can_start() -> None:
     assert (row["total"], row["healthy"], row["free"], row["unhealthy"]) == (4, 4, 2, 2)
 
 
-def test_r3_requests_beyond_what_there_is_are_no_negative_number() -> None:
+def test_requests_beyond_what_there_is_are_no_negative_number() -> None:
     """R3: Harvester's endpoint answered -1, and Rancher's form then checked nothing."""
     short = ledger(vm("a", 2), vm("b", 2, Phase.STOPPED))
     assert free_by_type(short) == {A2: "0"}
