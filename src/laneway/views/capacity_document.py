@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from laneway.api import SRIOVGPUDevice
@@ -52,15 +52,11 @@ def stocks_document(
     """The document. `creatable` is of the same nodes as the stocks; None: not known."""
     rows = [_of_stock(stock, creatable, sees, devices=devices) for stock in stocks]
     there = {(stock.node, stock.resource) for stock in stocks}
-    rows += [
-        _of_nothing(ledger, *place, count)
-        for place, count in (creatable or {}).items()
-        if place not in there
-    ]
-    rows.sort(key=lambda row: (natural(row["node"]), natural(row["resource"])))
+    others = None if creatable is None else _others(creatable, there)
     return {
         "resources": rows,
-        "types": _types(rows),
+        "types": _types(rows, others or ()),
+        "creatable": others,
         "short": [
             {
                 **plain_consumer(_named(short.consumer, sees)),
@@ -133,24 +129,27 @@ def _of_stock(
     return found
 
 
-def _of_nothing(ledger: Ledger, node: str, resource: str, creatable: int) -> dict[str, Any]:
-    """A resource of which a node has no device, and could have some."""
-    fact = ledger.nodes.get(node)
-    return {
-        "node": node,
-        "resource": resource,
-        **_numbers(Counts(), 0, creatable),
-        "closed": "" if fact is None else fact.closed,
-        "holders": [],
-    }
+def _others(creatable: Creatable, there: Container[tuple[str, str]]) -> list[dict[str, Any]]:
+    """What could be created where there is no such device yet."""
+    found = [
+        {"node": node, "resource": resource, "creatable": count}
+        for (node, resource), count in creatable.items()
+        if (node, resource) not in there
+    ]
+    return sorted(found, key=lambda one: (natural(one["node"]), natural(one["resource"])))
 
 
-def _types(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The sums over nodes."""
+def _types(
+    rows: Iterable[Mapping[str, Any]], others: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """The sums over nodes, also of what no node has yet."""
     found: dict[str, dict[str, Any]] = {}
     for row in rows:
         of_type = found.setdefault(row["resource"], {"resource": row["resource"]})
         for key in _KEYS:
             # All of them know what could be created, or none does.
             of_type[key] = None if row[key] is None else of_type.get(key, 0) + row[key]
+    for row in others:
+        nothing = {"resource": row["resource"], **_numbers(Counts(), 0, 0)}
+        found.setdefault(row["resource"], nothing)["creatable"] += row["creatable"]
     return sorted(found.values(), key=lambda row: natural(row["resource"]))

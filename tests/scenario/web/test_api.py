@@ -110,7 +110,8 @@ async def test_the_ledger_is_told_by_node_and_by_type(ask: Ask, admin: str, nics
         ("kept", "reserved"),
         ("ann", "wanted"),
     }
-    assert rows["n1", "nvidia.com/NVIDIA_A2-8Q"]["creatable"] == 1
+    other = {"node": "n1", "resource": "nvidia.com/NVIDIA_A2-8Q", "creatable": 1}
+    assert found["creatable"] == [other]
     assert (rows["n3", NIC]["healthy"], rows["n3", NIC]["free"]) == (1, 0)
     assert rows["n3", NIC]["closed"] == "the node is cordoned"
     types = {one["resource"]: one for one in found["types"]}
@@ -181,7 +182,7 @@ async def test_holders_in_namespaces_of_others_have_no_names(
         ("team", "ann", "wanted"),
     }
     # The GPUs may not be listed, so what they could carry is not known.
-    assert (row["creatable"], row["free"]) == (None, 0)
+    assert (row["creatable"], found["creatable"], row["free"]) == (None, None, 0)
 
 
 async def test_a_token_that_is_none_is_refused(ask: Ask) -> None:

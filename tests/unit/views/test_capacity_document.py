@@ -67,7 +67,10 @@ def test_what_could_be_created_is_told_also_of_types_without_a_device() -> None:
     more = creatable([decode(SRIOVGPUDevice, body)])
     document = stocks_document(ledger(), shown(ledger(), ()), more)
     rows = [(one["node"], one["resource"], one["creatable"]) for one in document["resources"]]
-    assert rows == [("n1", A2, 2), ("n1", "nvidia.com/NVIDIA_A2-8Q", 1), ("n2", A2, 0)]
+    assert rows == [("n1", A2, 2), ("n2", A2, 0)]
+    other = {"node": "n1", "resource": "nvidia.com/NVIDIA_A2-8Q", "creatable": 1}
+    assert document["creatable"] == [other]
     assert [one["creatable"] for one in document["types"]] == [2, 1]
     unknown = stocks_document(ledger(), shown(ledger(), ()), None)
     assert {one["creatable"] for one in (*unknown["resources"], *unknown["types"])} == {None}
+    assert unknown["creatable"] is None
