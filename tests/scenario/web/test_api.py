@@ -99,6 +99,8 @@ def is_status(reply: Reply, code: int, reason: str) -> str:
 
 async def test_the_ledger_is_told_by_node_and_by_type(ask: Ask, admin: str, nics: None) -> None:
     found = await until(ask, admin, CAPACITY, lambda body: NIC in str(body["types"]))
+    plain = await ask(CAPACITY, admin, **{"Accept-Encoding": "identity"})
+    assert (plain.body, plain.headers["Content-Type"]) == (found, "application/json")
     rows = {(one["node"], one["resource"]): one for one in found["resources"]}
     row = rows["n1", RESOURCE]
     numbers = {"total": 4, "healthy": 3, "held": 1, "reserved": 1, "wanted": 1, "free": 0}

@@ -39,7 +39,7 @@ from laneway.web.session.peers import Network, peer
 BELIEVED_SECONDS = 60.0
 MOST = 256
 """Tokens that are known at a time; of more, those that were not used for longest are forgotten."""
-OF_A_TOKEN, OF_ALL = Rate(30, 0.5), Rate(300, 0.01)
+OF_A_TOKEN, OF_ALL = Rate(30, 0.5), Rate(300, 0.02)
 """Requests of one token, and of all."""
 _FULL_SECONDS = 5.0
 

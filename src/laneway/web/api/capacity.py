@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -37,15 +38,22 @@ Seen = tuple[frozenset[Consumer], bool]
 """Whose names a user may see, by namespace, and whether the GPUs."""
 
 
+class Document(NamedTuple):
+    """JSON, as it is and by gzip."""
+
+    plain: bytes
+    compressed: bytes
+
+
 class Documents:
     """Made once for a ledger, in a thread, one at a time: a fleet's has millions of characters."""
 
     def __init__(self) -> None:
         self._places = Once[frozenset[Consumer]]()
-        self._made = Once[OrderedDict[Seen, bytes]]()
+        self._made = Once[OrderedDict[Seen, Document]]()
         self._turn = asyncio.Lock()
 
-    async def whole(self, visit: Visit) -> bytes:
+    async def whole(self, visit: Visit) -> Document:
         """Everything that is known of devices. Raises Refused."""
         ledger = await _ledger(visit)
         places = self._places.get(lambda: _places(ledger), ledger)
@@ -91,8 +99,9 @@ def _places(ledger: Ledger) -> frozenset[Consumer]:
     return frozenset(one._replace(name="") for one in (*ledger.demands, *ledger.shares))
 
 
-def _document(ledger: Ledger, more: Creatable | None, seen: frozenset[Consumer]) -> bytes:
+def _document(ledger: Ledger, more: Creatable | None, seen: frozenset[Consumer]) -> Document:
     found: dict[str, Any] = stocks_document(
         ledger, shown(ledger, ()), more, sees=lambda one: one._replace(name="") in seen
     )
-    return msgspec.json.encode(found)
+    text = msgspec.json.encode(found)
+    return Document(text, gzip.compress(text))

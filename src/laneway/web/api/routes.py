@@ -80,11 +80,13 @@ class Api:
     def _refused(self, refused: Refused) -> web.Response:
         return as_status(refused, self._site.texts(refused.text, **refused.values))
 
-    async def _capacity(self, _request: web.Request, visit: Visit) -> web.Response:
-        body = await self._documents.whole(visit)
-        response = web.Response(body=body, content_type="application/json")
-        response.enable_compression()
-        return response
+    async def _capacity(self, request: web.Request, visit: Visit) -> web.Response:
+        found = await self._documents.whole(visit)
+        headers = {"Vary": "Accept-Encoding"}
+        if takes_gzip := "gzip" in request.headers.get("Accept-Encoding", ""):
+            headers["Content-Encoding"] = "gzip"
+        body = found.compressed if takes_gzip else found.plain
+        return web.Response(body=body, content_type="application/json", headers=headers)
 
     async def _cluster(self, request: web.Request, visit: Visit) -> web.Response:
         free = await self._documents.by_type(visit)
