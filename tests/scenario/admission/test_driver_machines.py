@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from laneway.kube.kubevirt import ANNOTATION_ADMITTED
-from support.kubectl import Kubectl
 from support.harvester_driver import Release, machine
+from support.kubectl import Kubectl
 from support.worlds import World
 
 ANY = "provisioned"
