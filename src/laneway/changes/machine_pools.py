@@ -13,7 +13,13 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from laneway.changes.errors import ChangeError, OvertakenError, RefusedError, UnfinishedError
-from laneway.controllers.machine_pools.judged import ClusterState, PoolState, judged
+from laneway.controllers.machine_pools.judged import (
+    ClusterState,
+    PoolState,
+    judged,
+    with_cluster,
+    with_config,
+)
 from laneway.controllers.machine_pools.look import Managed, Supply
 from laneway.core.machine_pools.device_info import HOST_DEVICES, VGPUS, changed, write
 from laneway.core.names import is_vgpu_resource
@@ -21,6 +27,7 @@ from laneway.core.phrases import closest, few
 from laneway.kube.client import Client, PatchType
 from laneway.kube.errors import ConflictError, InvalidError, KubeError
 from laneway.kube.rancher import CONFIGS, GUEST_CLUSTERS, GuestCluster, MachineConfig
+from laneway.kube.resource import key_of
 from laneway.views.machine_pools import words
 
 _FIELDS = {"vgpuInfo": "vgpu_info", "hostDeviceInfo": "host_device_info"}
@@ -140,12 +147,8 @@ def planned(managed: Managed, supply: Supply, wanted: Wanted) -> Edit:
             ),
         ),
     )
-    changed_managed = replace(
-        managed,
-        clusters=tuple(after if one is cluster else one for one in managed.clusters),
-        configs={**managed.configs, (ref.kind, meta.namespace, ref.name): config},
-    )
-    replaced = {meta.name: frozenset({spec.name})} if fields else {}
+    changed_managed = with_config(with_cluster(managed, after), ref.kind, config)
+    replaced = {key_of(after): frozenset({spec.name})} if fields else {}
     state = _state(judged(changed_managed, supply, replaced), after)
     return Edit(after, position, config, fields, quantity, state)
 
