@@ -20,8 +20,14 @@ from laneway.core.names import is_vgpu_resource
 from laneway.core.phrases import closest, few
 from laneway.kube.client import Client, PatchType
 from laneway.kube.errors import ConflictError, InvalidError, KubeError
-from laneway.kube.rancher import CONFIGS, GUEST_CLUSTERS, GuestCluster, MachineConfig
-from laneway.views.machine_pools import words
+from laneway.kube.rancher import (
+    CONFIGS,
+    GUEST_CLUSTERS,
+    ConfigReference,
+    GuestCluster,
+    MachineConfig,
+)
+from laneway.views.machine_pools import against
 
 _FIELDS = {"vgpuInfo": "vgpu_info", "hostDeviceInfo": "host_device_info"}
 
@@ -48,6 +54,8 @@ class Edit(NamedTuple):
     quantity: int | None
     state: ClusterState
     """The cluster as it is then."""
+    takes_away: bool
+    """Whether the pool gets no more of anything than it has."""
 
     @property
     def changes(self) -> bool:
@@ -95,7 +103,7 @@ def planned(managed: Managed, supply: Supply, wanted: Wanted) -> Edit:
     ref = spec.machine_config_ref
     config = managed.configs.get((ref.kind, meta.namespace, ref.name))
     if config is None:
-        why = f"there is no {ref.kind} {ref.name}" if ref.kind in CONFIGS else "it is not Harvester"
+        why = _unknown(ref, unread=ref.kind in managed.unread)
         raise ChangeError(f"the machines of pool {spec.name} are unknown: {why}")
     before = _state(judged(managed, supply), cluster)
     asked = next(one for one in before.pools if one.spec.name == spec.name)
@@ -129,7 +137,21 @@ def planned(managed: Managed, supply: Supply, wanted: Wanted) -> Edit:
     )
     replaced = {meta.name: frozenset({spec.name})} if fields else {}
     state = _state(judged(changed_managed, supply, replaced), after)
-    return Edit(after, position, config, fields, quantity, state)
+    had = asked.asked.devices
+    takes_away = all(
+        count <= had.get(name, 0) for name, count in (wanted.devices or {}).items()
+    ) and (quantity is None or quantity < asked.pool.quantity)
+    return Edit(after, position, config, fields, quantity, state, takes_away)
+
+
+def _unknown(ref: ConfigReference, *, unread: bool) -> str:
+    if ref.kind not in CONFIGS:
+        return "they are not on Harvester"
+    return (
+        f"you may not read {ref.kind} {ref.name}"
+        if unread
+        else f"there is no {ref.kind} {ref.name}"
+    )
 
 
 def _state(found: list[ClusterState], cluster: GuestCluster) -> ClusterState:
@@ -156,12 +178,16 @@ def _fields(asked: PoolState, devices: Mapping[str, int] | None) -> dict[str, st
 
 
 def refuse(edit: Edit) -> None:
-    """Raise RefusedError where not all machines of the cluster can start then."""
+    """Raise RefusedError where not all machines of the cluster can start then.
+
+    A change that only takes away is no reason for that, and may be the way out.
+    """
+    if edit.takes_away:
+        return
     said = [
         f"pool {one.spec.name}: {text}" if one is not edit.pool else text
         for one in edit.state.pools
-        for text in words(one, edit.state)
-        if not text.startswith("Warning: ")
+        for text in against(one, edit.state)
     ]
     if said:
         raise RefusedError(*said)

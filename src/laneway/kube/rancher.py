@@ -19,6 +19,8 @@ from laneway.kube.resource import Resource
 GROUP = "provisioning.cattle.io"
 CONFIG_GROUP = "rke-machine-config.cattle.io"
 VERSION = "v1"
+WORKSPACE = "fleet-default"
+"""The namespace in which Rancher makes guest clusters."""
 LABEL_GUEST_CLUSTER = "guestcluster.harvesterhci.io/name"
 """On a VM that a driver made: its cluster."""
 LABEL_POOL = "nodepool.harvesterhci.io/name"

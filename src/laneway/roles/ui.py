@@ -21,6 +21,7 @@ from laneway.roles.collector import spare_the_collector
 from laneway.roles.health import place
 from laneway.web.app import STATIC, Web
 from laneway.web.caches import Caches
+from laneway.web.management import Remote
 from laneway.web.metrics import UiMetrics
 from laneway.web.page import Routes
 from laneway.web.pages import ACTIONS, PAGES, keep
@@ -56,13 +57,15 @@ class Ui:
         port: int,
         option: str,
         settings: Settings | None = None,
+        management: ClusterConfig | None = None,
         tls: TlsFiles | None = None,
         alone: bool = False,
     ) -> None:
         """`config`: how users reach the API server, each with a token of their own.
 
         `port` 0 leaves it to the kernel; an empty host means all addresses, IPv4 and IPv6. `option`
-        chooses them on the command line.
+        chooses them on the command line. `management`: Rancher's management cluster, where it is
+        not the served one.
         `alone`: nothing else runs in this process, so what it knows once it is ready is kept from
         the garbage collector. Raises ConfigError for an identity provider that is of no use.
         """
@@ -76,7 +79,8 @@ class Ui:
         self._server = ServerState(client)
         self._ledger = LedgerSource(self._caches)
         rendering = Rendering(Texts())
-        self._site = Site(self._caches, self._ledger, rendering, self._server)
+        remote = Remote(management, client) if management is not None else None
+        self._site = Site(self._caches, self._ledger, rendering, self._server, remote)
         self._sign_in = SignIn(config, rendering.page, settings, public=frozenset({STATIC}))
         self._web = Web(self._site, SignedIn(), Routes(PAGES, ACTIONS), metrics)
         metrics.counts(lambda: self._web.open_pages, lambda: len(self._sign_in.sessions))

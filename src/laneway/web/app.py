@@ -11,7 +11,7 @@ import contextlib
 import logging
 import mimetypes
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
@@ -227,7 +227,8 @@ class Web:
             return web.Response(status=403)
         try:
             with self._hub.open(tab, visit.user.name):
-                return await self._send(request, tab)
+                async with self._beside(page, visit):
+                    return await self._send(request, tab)
         except TooManyError:
             return web.Response(status=503, headers={"Retry-After": "30"})
 
@@ -235,6 +236,19 @@ class Web:
         context = self._context(visit, page)
         blocks = self._site.rendering.live(page.template, context)
         return Drawn(_out_of_band(blocks), context.get("concerns"))
+
+    @contextlib.asynccontextmanager
+    async def _beside(self, page: Page, visit: Visit) -> AsyncIterator[None]:
+        """Run what a page needs while it is open."""
+        if page.beside is None:
+            yield
+            return
+        task = asyncio.ensure_future(page.beside(visit, self._hub.mark))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     async def _send(self, request: web.Request, tab: Tab) -> web.StreamResponse:
         # Not compressed: a compressor keeps what it is given until it has more.

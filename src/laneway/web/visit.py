@@ -15,6 +15,7 @@ from laneway.core.ledger.ledger import Ledger
 from laneway.kube.client import Client
 from laneway.web.access import Access, Question
 from laneway.web.caches import Caches, Change
+from laneway.web.management import Management, Remote
 from laneway.web.place import Place
 from laneway.web.rendering import Rendering, Texts
 from laneway.web.server_state import ServerState
@@ -34,6 +35,10 @@ class User(Protocol):
     def client(self) -> Client:
         """Requests with the user's own token."""
 
+    @property
+    def management(self) -> Management:
+        """What the user sees of the Rancher management cluster."""
+
 
 @dataclass(frozen=True)
 class Site:
@@ -43,6 +48,8 @@ class Site:
     ledger: LedgerSource
     rendering: Rendering
     server: ServerState
+    remote: Remote | None = None
+    """The management cluster, where it is not the served one."""
     _rows: dict[str, Rows[Any]] = field(default_factory=dict)
 
     def rows(self, name: str, make: Callable[[], Rows[T]]) -> Rows[T]:

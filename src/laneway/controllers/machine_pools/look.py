@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import asdict, replace
 
 from laneway.api import decode
 from laneway.api.setting import Setting
@@ -34,10 +35,9 @@ OVERCOMMIT = "overcommit-config"
 """Harvester's setting."""
 
 
-class Supply(msgspec.Struct, frozen=True, kw_only=True):
-    """What a Harvester cluster has."""
+class Sizes(msgspec.Struct, frozen=True, kw_only=True):
+    """The CPU and memory of a Harvester cluster."""
 
-    ledger: Ledger
     free: Mapping[str, Mapping[str, int]] | None = None
     """Free CPU and memory by node; None: not known."""
     needs: Mapping[Consumer, Mapping[str, int]] = {}
@@ -45,6 +45,12 @@ class Supply(msgspec.Struct, frozen=True, kw_only=True):
     overcommit: Overcommit = compute.DEFAULT
     unknown: tuple[str, ...] = ()
     """What could not be read, and what follows: a sentence each."""
+
+
+class Supply(Sizes, frozen=True, kw_only=True):
+    """What a Harvester cluster has."""
+
+    ledger: Ledger
 
 
 class Managed(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,26 +61,39 @@ class Managed(msgspec.Struct, frozen=True, kw_only=True):
     """By kind, namespace and name."""
     machines: Mapping[tuple[str, str, str], tuple[str, ...]] = {}
     """Names of VMs by namespace, cluster and pool."""
+    unread: frozenset[str] = frozenset()
+    """Kinds of configurations that may not be read."""
     unknown: tuple[str, ...] = ()
 
 
 async def harvester(client: Client) -> Supply:
     """What a Harvester cluster has. Raises KubeError; NotFoundError where Laneway is missing."""
+    seen, found = await asyncio.gather(look_at_ledger(client), sizes(client))
+    return supplied(
+        build(seen.facts),
+        replace(found, unknown=tuple(dict.fromkeys((*seen.unknown, *found.unknown)))),
+    )
+
+
+def supplied(ledger: Ledger, found: Sizes) -> Supply:
+    """The same, put together."""
+    return Supply(ledger=ledger, **asdict(found))
+
+
+async def sizes(client: Client) -> Sizes:
+    """The CPU and memory of a Harvester cluster, as far as they may be read. Raises KubeError."""
     unknown: list[str] = []
-    seen, nodes, pods, settings = await asyncio.gather(
-        look_at_ledger(client),
+    nodes, pods, settings = await asyncio.gather(
         _perhaps(client, supply.NODES, unknown, "CPU and memory are not checked"),
         _perhaps(client, PODS, unknown, "CPU and memory are not checked"),
         _perhaps(client, served(Setting), unknown, "the default overcommitment is assumed"),
     )
-    ledger = build(seen.facts)
     known = None if nodes is None or pods is None else supply.free(nodes, pods)
-    return Supply(
-        ledger=ledger,
+    return Sizes(
         free=known,
         needs=supply.of_vms(pods or ()),
         overcommit=_overcommit(settings or ()),
-        unknown=tuple(dict.fromkeys((*seen.unknown, *unknown))),
+        unknown=tuple(dict.fromkeys(unknown)),
     )
 
 
@@ -83,9 +102,13 @@ async def management(client: Client, namespace: str) -> Managed:
     unknown: list[str] = []
     clusters = await _all(client, rancher.GUEST_CLUSTERS, namespace, unknown)
     configs: dict[tuple[str, str, str], MachineConfig] = {}
+    unread: set[str] = set()
     for kind, resource in rancher.CONFIGS.items():
         why = f"pools with a {kind} are not judged"
-        for one in await _perhaps(client, resource, unknown, why, namespace) or ():
+        found = await _perhaps(client, resource, unknown, why, namespace)
+        if found is None:
+            unread.add(kind)
+        for one in found or ():
             configs[kind, one.metadata.namespace, one.metadata.name] = one
     why = "machines are recognised by the labels of their VMs"
     machines: list[PoolMachine] = []
@@ -95,6 +118,7 @@ async def management(client: Client, namespace: str) -> Managed:
         clusters=tuple(sorted(clusters, key=lambda one: one.metadata.name)),
         configs=configs,
         machines=_by_pool(machines),
+        unread=frozenset(unread),
         unknown=tuple(dict.fromkeys(unknown)),
     )
 

@@ -34,6 +34,20 @@ Free = Mapping[str, Mapping[str, int]]
 """What is free on each node that is open."""
 
 
+class Place(NamedTuple):
+    """A node, as a machine of a pool finds it once all machines that go are gone."""
+
+    node: str
+    closed: str
+    """Why nothing can start there, in words; empty: it can."""
+    allowed: bool
+    """Whether the machines of the pool may be there."""
+    free: Mapping[str, int]
+    """Devices, CPU and memory; empty where it is closed."""
+    room: int
+    """For how many of the machines that are still to get a node there is room."""
+
+
 class About(NamedTuple):
     """What there is to say of a pool."""
 
@@ -84,6 +98,30 @@ def judge(
     if not refusals:
         warnings += [about for pool in pools for about in _roll_out(case, pool)]
     return Judgement(rooms, tuple(refusals), () if refusals else tuple(warnings))
+
+
+def places(
+    pools: Sequence[Pool],
+    pool: Pool,
+    ledger: Ledger,
+    compute: Free | None,
+    others: Sequence[Pool] = (),
+) -> list[Place]:
+    """Each node as one of the pools finds it."""
+    case = _Case(pools, others, ledger, compute)
+    leaving = [machine for one in pools for machine in one.leaving]
+    free = case.free([*leaving, *case.waiting])
+    rooms = room(case.kind(pool, pool.coming), free)
+    return [
+        Place(
+            name,
+            node.closed,
+            pool.nodes is None or name in pool.nodes,
+            free.get(name, {}),
+            rooms.get(name, 0),
+        )
+        for name, node in ledger.nodes.items()
+    ]
 
 
 class _Case(NamedTuple):
