@@ -54,6 +54,7 @@ class Edit(NamedTuple):
     quantity: int | None
     state: ClusterState
     """The cluster as it is then."""
+    before: ClusterState
     takes_away: bool
     """Whether the pool gets no more of anything than it has."""
 
@@ -141,7 +142,7 @@ def planned(managed: Managed, supply: Supply, wanted: Wanted) -> Edit:
     takes_away = all(
         count <= had.get(name, 0) for name, count in (wanted.devices or {}).items()
     ) and (quantity is None or quantity < asked.pool.quantity)
-    return Edit(after, position, config, fields, quantity, state, takes_away)
+    return Edit(after, position, config, fields, quantity, state, before, takes_away)
 
 
 def _unknown(ref: ConfigReference, *, unread: bool) -> str:
@@ -177,19 +178,31 @@ def _fields(asked: PoolState, devices: Mapping[str, int] | None) -> dict[str, st
     return found
 
 
-def refuse(edit: Edit) -> None:
-    """Raise RefusedError where not all machines of the cluster can start then.
+def refusals(edit: Edit) -> list[str]:
+    """Why the change is refused: not all machines of the cluster can start then.
 
-    A change that only takes away is no reason for that, and may be the way out.
+    What was so before for another pool does not count, unless the change makes a difference to it.
+    A change that only takes away is never refused, because it may be the way out.
     """
     if edit.takes_away:
-        return
-    said = [
-        f"pool {one.spec.name}: {text}" if one is not edit.pool else text
+        return []
+    known = {
+        (one.spec.name, text)
+        for one in edit.before.pools
+        for text in against(one, edit.before)
+        if one.spec.name != edit.pool.spec.name
+    }
+    return [
+        text if one is edit.pool else f"pool {one.spec.name}: {text}"
         for one in edit.state.pools
         for text in against(one, edit.state)
+        if (one.spec.name, text) not in known
     ]
-    if said:
+
+
+def refuse(edit: Edit) -> None:
+    """Raise RefusedError for a change that is refused."""
+    if said := refusals(edit):
         raise RefusedError(*said)
 
 

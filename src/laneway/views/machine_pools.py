@@ -65,7 +65,7 @@ def fit(state: PoolState, cluster: ClusterState) -> str:
         return "unknown" if state.unread else "invalid"
     if any(about.pool == state.pool.name for about in cluster.judgement.refusals):
         return "no"
-    return "yes" if cluster.judgement.refusals == () else "not all pools"
+    return "not all pools" if cluster.judgement.refusals and state.pool.coming else "yes"
 
 
 def said(state: PoolState, cluster: ClusterState) -> Iterator[Said]:

@@ -227,7 +227,7 @@ class Web:
             return web.Response(status=403)
         try:
             with self._hub.open(tab, visit.user.name):
-                async with self._beside(page, visit):
+                async with self._meanwhile(page, visit):
                     return await self._send(request, tab)
         except TooManyError:
             return web.Response(status=503, headers={"Retry-After": "30"})
@@ -238,12 +238,12 @@ class Web:
         return Drawn(_out_of_band(blocks), context.get("concerns"))
 
     @contextlib.asynccontextmanager
-    async def _beside(self, page: Page, visit: Visit) -> AsyncIterator[None]:
+    async def _meanwhile(self, page: Page, visit: Visit) -> AsyncIterator[None]:
         """Run what a page needs while it is open."""
-        if page.beside is None:
+        if page.meanwhile is None:
             yield
             return
-        task = asyncio.ensure_future(page.beside(visit, self._hub.mark))
+        task = asyncio.ensure_future(page.meanwhile(visit, self._hub.mark))
         try:
             yield
         finally:

@@ -139,7 +139,7 @@ class Management:
         if client is not None:
             await client.__aexit__(None, None, None)
 
-    async def look_anew(self, client: Client, harvester: Client) -> None:
+    async def look_now(self, client: Client, harvester: Client) -> None:
         """See what there is now, because something depends on it."""
         if self._task is not None:
             await asyncio.wait([self._task])  # It may have read before the latest write.

@@ -54,7 +54,7 @@ class Page(NamedTuple):
     asks: tuple[Question, ...] = ()
     """The rights that its buttons depend on."""
     prepare: Callable[[Visit], Awaitable[None]] = _nothing
-    beside: Callable[[Visit, Callable[[Change], None]], Awaitable[None]] | None = None
+    meanwhile: Callable[[Visit, Callable[[Change], None]], Awaitable[None]] | None = None
     """What runs while a browser has the page open, and tells of changes that it sees."""
     pause: float = PAUSE_SECONDS
     """For so long after a drawing its live parts are not drawn again."""

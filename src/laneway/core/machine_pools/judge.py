@@ -29,6 +29,8 @@ from laneway.core.refusals.machine_pools import (
 
 _NODES = 3
 """So many nodes are named."""
+_MANY = 10_000
+"""More machines than any node has room for."""
 
 Free = Mapping[str, Mapping[str, int]]
 """What is free on each node that is open."""
@@ -44,8 +46,8 @@ class Place(NamedTuple):
     """Whether the machines of the pool may be there."""
     free: Mapping[str, int]
     """Devices, CPU and memory; empty where it is closed."""
-    room: int
-    """For how many of the machines that are still to get a node there is room."""
+    room: int | None
+    """For how many more machines of the pool there is room; None: nothing limits them here."""
 
 
 class About(NamedTuple):
@@ -111,14 +113,15 @@ def places(
     case = _Case(pools, others, ledger, compute)
     leaving = [machine for one in pools for machine in one.leaving]
     free = case.free([*leaving, *case.waiting])
-    rooms = room(case.kind(pool, pool.coming), free)
+    kind = case.kind(pool, _MANY)
+    rooms = room(kind, free)
     return [
         Place(
             name,
             node.closed,
             pool.nodes is None or name in pool.nodes,
             free.get(name, {}),
-            rooms.get(name, 0),
+            rooms.get(name, 0) if any(kind.needs.values()) or name not in free else None,
         )
         for name, node in ledger.nodes.items()
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from laneway.changes.errors import ChangeError, RefusedError
-from laneway.changes.machine_pools import Edit, Wanted
+from laneway.changes.machine_pools import Edit, Wanted, refusals
 from laneway.core.ledger.ledger import Ledger
 from laneway.web.judged import world_of
 from laneway.web.management import Judged
@@ -63,6 +63,8 @@ def _context(visit: Visit) -> Context:
         "title": title,
         "pool": pool,
         "crumbs": seen.crumbs(visit, pool, title),
+        "lines": seen.lines(visit, pool),
+        "command": seen.correction(pool),
         "given": given,
         "choices": found,
         "option": lambda one: choices.option(texts, one, sees_nodes=sees_nodes),
@@ -91,7 +93,7 @@ async def _prepare(visit: Visit) -> None:
     pool = seen.named(visit, known)
     read = _read(visit, pool, ledger, _given(visit, pool))
     edit = _planned(pool, known, read)
-    if isinstance(edit, Edit) and edit.changes and edit.state.fits and not any(read.wrong):
+    if isinstance(edit, Edit) and edit.changes and not read.wrong and not refusals(edit):
         visit.data[_ANSWER] = await trying.tried(visit, edit)
 
 
@@ -128,7 +130,7 @@ PAGES = (
         kinds=seen.KINDS,
         asks=seen.ASKS,
         prepare=_prepare,
-        beside=seen.follow,
+        meanwhile=seen.follow,
     ),
 )
 ACTIONS = (Action("/pools/{namespace}/{cluster}/{pool}/change", _act),)

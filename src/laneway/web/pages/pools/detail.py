@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from laneway.kube.rancher import CONFIGS
 from laneway.views import machine_pools as views
 from laneway.views.order import natural
 from laneway.web.judged import world_of
@@ -10,7 +9,7 @@ from laneway.web.page import Context, Page
 from laneway.web.pages.pools import seen
 from laneway.web.pages.pools.choices import memory_of, title_of
 from laneway.web.pages.pools.listing import SIGNS
-from laneway.web.pages.pools.seen import Gate
+from laneway.web.pages.pools.seen import Gate, Pool
 from laneway.web.pages.pools.verdict import machines, sites
 from laneway.web.pages.vms.form import amount
 from laneway.web.pages.vms.resources import url_of
@@ -33,18 +32,21 @@ def _context(visit: Visit) -> Context:
     devices, count = seen.missing(visit, pool)
     ref = state.spec.machine_config_ref
     word = views.fit(*pool)
+    broken = visit.texts("pools.mend_first") if state.problems else ""
+    none = "" if state.pool.devices else visit.texts("pools.has_none")
     return {
         **frame,
         "title": title,
         "pool": pool,
         "crumbs": seen.crumbs(visit, pool),
-        "fit": (SIGNS[word], visit.texts(f"pools.fit_{word.replace(' ', '_')}")),
-        "lines": seen.lines(visit, *pool),
+        "fit": (SIGNS[word], visit.texts(f"pools.start_{word.replace(' ', '_')}")),
+        "lines": seen.lines(visit, pool),
         "others": [
-            (other.spec.name, line)
-            for other in pool.cluster.pools
-            if other is not state
-            for line in seen.lines(visit, other, pool.cluster)
+            (one.path, line)
+            for one in (Pool(other, pool.cluster) for other in pool.cluster.pools)
+            if one.state is not state
+            for line in seen.lines(visit, one)
+            if line.sign == "danger"
         ],
         "devices": [
             (state.pool.devices[one], title_of(one, world), memory_of(one, world), one)
@@ -59,12 +61,12 @@ def _context(visit: Visit) -> Context:
         "titles": [title_of(one, world) for one in sorted(state.pool.devices, key=natural)],
         "cpu": amount(state.pool.cpu, "cpu"),
         "memory": amount(state.pool.memory, "memory"),
-        "no_edit": devices if devices and count else "",
-        "no_remove": devices or ("" if state.pool.devices else visit.texts("pools.has_none")),
+        "no_edit": broken or (devices if devices and count else ""),
+        "no_remove": broken or devices or none,
         "device_url": lambda name: url_of(name, world),
         "vm_url": lambda name: link("vms", state.asked.namespace, name) if sees_vms else "",
         "config": f"{ref.kind} {ref.name}",
-        "command": f"kubectl edit {CONFIGS[ref.kind]} {ref.name} -n {pool.names[0]}",
+        "command": seen.correction(pool),
     }
 
 
@@ -76,6 +78,6 @@ PAGES = (
         kinds=seen.KINDS,
         asks=seen.ASKS,
         prepare=seen.load_rights,
-        beside=seen.follow,
+        meanwhile=seen.follow,
     ),
 )

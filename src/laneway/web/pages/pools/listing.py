@@ -81,7 +81,7 @@ def _context(visit: Visit) -> Context:
         **frame,
         "table": _table(visit, found).view(found, visit.place),
         "fit": lambda one: _fit(visit, one),
-        "lines": lambda one: seen.lines(visit, one.state, one.cluster),
+        "lines": lambda one: seen.lines(visit, one),
         "running": lambda one: views.running(one.state.pool, ledger),
         "gib": lambda one: one.state.asked.size.memory // views.GiB,
         "kind": lambda resource: title_of(resource, world),
@@ -124,7 +124,7 @@ PAGES = (
         title="nav.pools",
         asks=seen.ASKS,
         prepare=seen.load,
-        beside=seen.follow,
+        meanwhile=seen.follow,
     ),
 )
 ACTIONS = (Action("/pools", _act),)

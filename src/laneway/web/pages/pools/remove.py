@@ -51,8 +51,15 @@ def _context(visit: Visit) -> Context:
         "device_url": lambda name: url_of(name, world),
         "against": against,
         "verdict": verdict(visit, edit) if edit is not None else None,
-        "reason": no_devices or ("" if edit and edit.changes else texts("pools.has_none")),
+        "reason": no_devices or _nothing(visit, edit),
     }
+
+
+def _nothing(visit: Visit, edit: Edit | None) -> str:
+    """Why there is nothing to remove."""
+    if edit is None:
+        return visit.texts("pools.mend_first")
+    return "" if edit.changes else visit.texts("pools.has_none")
 
 
 async def _act(visit: Visit) -> Done | Again:
@@ -78,7 +85,7 @@ PAGES = (
         kinds=seen.KINDS,
         asks=seen.ASKS,
         prepare=seen.load_rights,
-        beside=seen.follow,
+        meanwhile=seen.follow,
     ),
 )
 ACTIONS = (Action("/pools/{namespace}/{cluster}/{pool}/remove", _act),)

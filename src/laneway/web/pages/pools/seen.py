@@ -10,7 +10,9 @@ from typing import Literal, NamedTuple
 
 from laneway.changes.answered import words_of
 from laneway.controllers.machine_pools.judged import ClusterState, PoolState
+from laneway.controllers.machine_pools.reading import read_config
 from laneway.core.ledger.facts import Consumer, ConsumerKind
+from laneway.core.refusals.machine_pools import SurgeBlocked
 from laneway.kube.client import Client
 from laneway.kube.errors import (
     CredentialsError,
@@ -21,6 +23,7 @@ from laneway.kube.errors import (
 )
 from laneway.kube.rancher import CONFIGS, GUEST_CLUSTERS
 from laneway.views import machine_pools as views
+from laneway.views.machine_pools import Said
 from laneway.web import holders
 from laneway.web.access import Question, question
 from laneway.web.caches import POOLS, Change
@@ -45,9 +48,12 @@ class Gate(NamedTuple):
 class Line(NamedTuple):
     """Something that is said of a pool."""
 
+    pool: str
     sign: str
-    reason: str
+    head: str
     text: str
+    short: str
+    """All of it in few words."""
 
 
 class Pool(NamedTuple):
@@ -159,13 +165,27 @@ def _unknown(known: Judged) -> list[str]:
     return [f"{one[:1].upper()}{one[1:]}." for one in found]
 
 
-def lines(visit: Visit, pool: PoolState, cluster: ClusterState) -> list[Line]:
+def lines(visit: Visit, one: Pool) -> list[Line]:
     """What is said of a pool, without names that are not the user's to see."""
-    signs = {"unknown": "unknown", "invalid": "danger", "refusal": "danger", "warning": "warning"}
-    return [
-        Line(signs[one.weight], one.reason, vms.words(visit, one.text))
-        for one in views.said(pool, cluster)
-    ]
+    return [_line(visit, one, said) for said in views.said(*one)]
+
+
+def _line(visit: Visit, one: Pool, said: Said) -> Line:
+    texts, name = visit.texts, one.state.spec.name
+    text = vms.words(visit, said.text)
+    head = texts(f"pools.head_{said.weight}", name=name)
+    match said.weight:
+        case "warning":
+            is_surge = said.reason == SurgeBlocked.__name__
+            short = texts("pools.short_surge" if is_surge else "pools.short_uncertain")
+            return Line(name, "warning", head, text, short)
+        case "refusal":
+            pool = one.state.pool
+            room = min(one.cluster.judgement.room.get(pool.name, 0), pool.coming)
+            short = texts.count("pools.short", pool.coming, room=room)
+            return Line(name, "danger", head, text, short)
+        case _:
+            return Line(name, "info" if said.weight == "unknown" else "danger", head, text, text)
 
 
 def rights(pool: Pool) -> tuple[Question, Question]:
@@ -198,6 +218,15 @@ def missing(visit: Visit, pool: Pool) -> tuple[str, str]:
         for one in rights(pool)
     )
     return devices, machines
+
+
+def correction(pool: Pool) -> str:
+    """The command that opens what has the mistakes of a pool; those of an entry are in the cluster."""
+    namespace, cluster, _ = pool.names
+    ref = pool.state.spec.machine_config_ref
+    if pool.state.config is None or not read_config(pool.state.config)[1]:
+        return f"kubectl edit {GUEST_CLUSTERS} {cluster} -n {namespace}"
+    return f"kubectl edit {CONFIGS[ref.kind]} {ref.name} -n {namespace}"
 
 
 def crumbs(visit: Visit, pool: Pool, here: str = "") -> list[tuple[str, str]]:

@@ -1,8 +1,7 @@
 """A change of a pool: planned from what is known now, tried on the server, and stored.
 
-The objects are read again before anything is stored, so what a status has changed meanwhile stands
-in nobody's way. What another user has changed of the pool since the form was opened is told, and
-nothing is stored over it unseen.
+The objects are read again before anything is stored, so a change of their status refuses nothing.
+What another user has changed of the pool since the form was opened is told, and stays.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ async def save(visit: Visit, wanted: Wanted, had: str = "") -> Edit:
 
 async def _save(visit: Visit, client: Client, wanted: Wanted, had: str) -> Edit:
     own = visit.user.management
-    await own.look_anew(client, visit.client)
+    await own.look_now(client, visit.client)
     if own.problem is not None:
         raise own.problem
     known = seen.judged(visit)
@@ -83,5 +82,5 @@ async def _save(visit: Visit, client: Client, wanted: Wanted, had: str) -> Edit:
     refuse(edit)
     if edit.changes:
         await store(client, edit)
-        await own.look_anew(client, visit.client)
+        await own.look_now(client, visit.client)
     return edit

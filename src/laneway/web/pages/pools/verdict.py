@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from laneway.changes.machine_pools import Edit
+from laneway.changes.machine_pools import Edit, refusals
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.machine_pools.judge import places
 from laneway.core.machine_pools.pool import CPU, MEMORY
@@ -28,8 +28,8 @@ class Site(NamedTuple):
     node: str
     closed: str
     """Why no machine can start there."""
-    room: int
-    """For how many further machines there is room."""
+    room: int | None
+    """For how many more machines there is room; None: not known."""
     devices: Sequence[int]
     """How many of each resource of the pool a new machine can have."""
     cpu: str
@@ -40,9 +40,11 @@ class Site(NamedTuple):
 class Verdict(NamedTuple):
     """The answer to what a form says."""
 
-    lines: Sequence[tuple[str, Line]]
-    """What is said of the pools of the cluster, with the name of each other pool."""
+    lines: Sequence[Line]
+    """What is said of the pools of the cluster."""
     fits: bool
+    allowed: bool
+    """Whether it can be saved."""
     changes: bool
     replaced: bool
     """Whether the machines that go are replaced; else they are removed."""
@@ -56,16 +58,14 @@ class Verdict(NamedTuple):
 
 def verdict(visit: Visit, edit: Edit) -> Verdict:
     """The answer to a change."""
-    lines = [
-        ("" if state is edit.pool else state.spec.name, line)
-        for state in edit.state.pools
-        for line in seen.lines(visit, state, edit.state)
-    ]
+    states = sorted(edit.state.pools, key=lambda state: state is not edit.pool)
+    lines = [line for one in states for line in seen.lines(visit, Pool(one, edit.state))]
     pool = edit.pool.pool
     leaving = [machine_name(visit, edit.pool.asked.namespace, one.vm.name) for one in pool.leaving]
     return Verdict(
         lines=lines,
         fits=edit.state.fits,
+        allowed=not refusals(edit),
         changes=edit.changes,
         replaced=bool(edit.fields),
         leaving=leaving[:_SHOWN],
@@ -92,7 +92,7 @@ def sites(visit: Visit, pool: Pool, known: Judged, ledger: Ledger) -> list[Site]
         )
         for one in places(valid, pool.state.pool, ledger, known.supply.free)
     ]
-    found.sort(key=lambda one: (bool(one.closed), -one.room, natural(one.node)))
+    found.sort(key=lambda one: (bool(one.closed), -(one.room or 0), natural(one.node)))
     return found
 
 
