@@ -74,6 +74,7 @@ class SimulatedSite(WebSite):
 
     def __init__(self, data_dir: Path, models: Sequence[str], *more: str) -> None:
         """`more`: further arguments."""
+        self.data_dir = data_dir
         hosts = [argument for model in models for argument in ("--simulate", model)]
         ports = ("--port", "0", "--ui-port", "0")
         self._up = Laneway("up", "--no-local", *hosts, *ports, *more, "--data-dir", str(data_dir))

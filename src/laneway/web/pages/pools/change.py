@@ -30,7 +30,7 @@ def _given(visit: Visit, pool: Pool) -> Values:
 
 def _read(visit: Visit, pool: Pool, ledger: Ledger, given: Values) -> Read:
     found = choices.choices(pool, ledger, world_of(visit), families(visit))
-    return fields.read(given, choices.known(found), visit.texts)
+    return fields.read(given, choices.known(found, ledger), visit.texts)
 
 
 def _planned(pool: Pool, known: Judged, found: Read) -> Edit | list[str]:
@@ -52,7 +52,7 @@ def _context(visit: Visit) -> Context:
     pool, world, texts = seen.named(visit, known), world_of(visit), visit.texts
     given = _given(visit, pool)
     found = choices.choices(pool, ledger, world, families(visit))
-    read = fields.read(given, choices.known(found), texts)
+    read = fields.read(given, choices.known(found, ledger), texts)
     edit = _planned(pool, known, read)
     sees_nodes = visit.may(LIST_NODES)
     after = Pool(edit.pool, edit.state) if isinstance(edit, Edit) else pool

@@ -93,6 +93,6 @@ def by_node(texts: Texts, nodes: Sequence[tuple[str, int]]) -> str:
     return f"{shown}, {texts.count('pools.more_nodes', more)}" if more > 0 else shown
 
 
-def known(found: Iterable[Choice]) -> frozenset[str]:
-    """The resources that can be chosen."""
-    return frozenset(one.resource for one in found)
+def known(found: Iterable[Choice], ledger: Ledger) -> frozenset[str]:
+    """What may be requested. Whether there is enough of it is for the judge to say."""
+    return frozenset((*ledger.homes, *(one.resource for one in found)))

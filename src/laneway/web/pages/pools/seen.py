@@ -87,13 +87,13 @@ async def client(visit: Visit) -> Client | None:
     return own.client
 
 
-async def load(visit: Visit) -> None:
-    """See what there is, and which VMs the user may see."""
+async def load(visit: Visit, *, now: bool = False) -> None:
+    """See what there is, and which VMs the user may see. `now`: not what was read a moment ago."""
     own = visit.user.management
     found = await client(visit)
     if found is None:
         return
-    await own.look(found, visit.client)
+    await (own.look_now if now else own.look)(found, visit.client)
     if isinstance(own.problem, UnauthorizedError | CredentialsError) and own.client is None:
         raise own.problem
     consumers = []
@@ -138,12 +138,16 @@ def _gate(visit: Visit, problem: KubeError | None) -> Gate:
 
 def named(visit: Visit, known: Judged) -> Pool:
     """The pool of the page. Raises NotFound."""
+    found = _find(visit, known)
+    if found is None:
+        raise NotFound(visit.place.path)
+    return found
+
+
+def _find(visit: Visit, known: Judged) -> Pool | None:
     wanted = tuple(visit.name(key) for key in ("namespace", "cluster", "pool"))
-    for cluster in known.clusters:
-        for state in cluster.pools:
-            if (pool := Pool(state, cluster)).names == wanted:
-                return pool
-    raise NotFound("/".join(wanted))
+    pools = (Pool(state, cluster) for cluster in known.clusters for state in cluster.pools)
+    return next((pool for pool in pools if pool.names == wanted), None)
 
 
 def frame(visit: Visit, known: Judged | Gate) -> Context:
@@ -199,6 +203,9 @@ async def load_rights(visit: Visit) -> None:
     """The same as `load` for the page of one pool, with what the user may do with it."""
     await load(visit)
     known = judged(visit)
+    if isinstance(known, Judged) and _find(visit, known) is None:
+        await load(visit, now=True)  # It may have been made a moment ago.
+        known = judged(visit)
     if isinstance(known, Judged):
         access = visit.user.management.access or visit.user.access
         await access.load(rights(named(visit, known)))
@@ -221,7 +228,7 @@ def missing(visit: Visit, pool: Pool) -> tuple[str, str]:
 
 
 def correction(pool: Pool) -> str:
-    """The command that opens what has the mistakes of a pool; those of an entry are in the cluster."""
+    """The command by which the object is corrected that has the mistakes of a pool."""
     namespace, cluster, _ = pool.names
     ref = pool.state.spec.machine_config_ref
     if pool.state.config is None or not read_config(pool.state.config)[1]:
