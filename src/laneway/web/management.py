@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -46,6 +46,9 @@ SHARE = 10
 """A look that takes long is followed by a pause of so many times that."""
 PATIENCE_SECONDS = 3.0
 """A page waits so long for news if something is known already."""
+
+
+Changed = Callable[[], None]
 
 
 class Remote:
@@ -155,14 +158,25 @@ class Management:
         if rest <= 0 or self.known is None:
             await self._wait(client, harvester)
 
-    async def follow(self, client: Client, harvester: Client, changed: Callable[[], None]) -> None:
-        """Look again and again until cancelled, and tell of what is new."""
+    async def follow(
+        self, client: Callable[[], Awaitable[Client | None]], harvester: Client, changed: Changed
+    ) -> None:
+        """Look again and again until cancelled, and tell of what is new.
+
+        `client`: that of the management cluster, which may be another one after a sign-in.
+        """
+        told = self._news()
         while True:
             await asyncio.sleep(max(PAUSE_SECONDS, SHARE * self._took))
-            before = self.known, str(self.problem or "")
-            await self.look(client, harvester)
-            if (self.known, str(self.problem or "")) != before:
+            with contextlib.suppress(KubeError):
+                if (found := await client()) is not None:
+                    await self.look(found, harvester)
+            if (news := self._news()) != told:
+                told = news
                 changed()
+
+    def _news(self) -> tuple[object, str]:
+        return self.known, str(self.problem or "")
 
     def judged(self, ledger: Ledger) -> Judged | None:
         """The pools as they are judged; None while nothing is known."""

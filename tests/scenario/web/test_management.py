@@ -89,12 +89,21 @@ async def test_a_page_that_is_open_is_told_of_what_is_new(
     management, changed = Management(), asyncio.Event()
     async with Client(place.config) as client:
         await management.look(client, client)
-        task = asyncio.create_task(management.follow(client, client, changed.set))
+
+        async def same() -> Client:
+            return client
+
+        task = asyncio.create_task(management.follow(same, client, changed.set))
         await make(place.client, "first")
         async with asyncio.timeout(20):
             while names(management) != ["first"]:
                 await changed.wait()
                 changed.clear()
+        changed.clear()
+        await make(place.client, "second")
+        await management.look_now(client, client)
+        async with asyncio.timeout(20):
+            await changed.wait()  # Another page of the session has seen it first.
         task.cancel()
 
 

@@ -9,7 +9,7 @@ import msgspec
 from laneway.core.ledger.build import build
 from laneway.core.ledger.facts import Demand, Facts
 from laneway.core.ledger.ledger import Ledger
-from laneway.core.machine_pools.judge import Judgement, judge
+from laneway.core.machine_pools.judge import Judgement, judge, places
 from laneway.core.machine_pools.pool import Machine, Pool
 from laneway.core.refusals import (
     InsufficientCompute,
@@ -195,3 +195,22 @@ def test_machines_that_another_cluster_waits_for_count_first(write: Any) -> None
     greedy = [pool(write, 9, "other/gpu")]
     assert judge([pool(write, 1)], ledger, None, greedy).refusals
     assert not judge([pool(write, 1, devices={write.large: 0})], ledger, None, greedy).refusals
+
+
+def test_each_node_has_room_for_so_many_machines_once_those_that_leave_are_gone(
+    write: Any,
+) -> None:
+    devices = [*write.devices("n1", 2), *write.devices("n2", 1), *write.devices("n3", 1)]
+    nodes = write.nodes("n1", "n2", "n4", n3="the node is cordoned")
+    ledger = made(devices, write.running("old", "n1"), nodes=nodes)
+    compute = {name: {"cpu": 1_000, "memory": 8 * GIB} for name in ("n1", "n2", "n3", "n4")}
+    old = machines(write, "old", stays=False)
+    one = pool(write, 1, cpu=1_000, memory=GIB, machines=old, nodes=frozenset({"n1", "n3"}))
+    found = {place.node: place for place in places([one], one, ledger, compute)}
+    rooms = {name: place.room for name, place in found.items()}
+    assert rooms == {"n1": 1, "n2": 0, "n3": 0, "n4": 0}, "of n1, one processor is free"
+    assert found["n1"].free[write.small] == 2
+    assert (found["n3"].closed, found["n3"].free) == ("the node is cordoned", {})
+    assert not found["n2"].allowed
+    plain = pool(write, 1, devices={})
+    assert places([plain], plain, ledger, None)[0].room is None, "nothing is known that limits it"

@@ -106,8 +106,8 @@ async def load(visit: Visit, *, now: bool = False) -> None:
 
 async def follow(visit: Visit, changed: Callable[[Change], None]) -> None:
     """See what is new while the page is open."""
-    if (found := await client(visit)) is not None:
-        await visit.user.management.follow(found, visit.client, lambda: changed(POOLS))
+    own = visit.user.management
+    await own.follow(lambda: client(visit), visit.client, lambda: changed(POOLS))
 
 
 def judged(visit: Visit) -> Judged | Gate:
