@@ -226,7 +226,7 @@ async def store(client: Client, edit: Edit, *, dry_run: bool = False) -> None:
         raise UnfinishedError(
             f"the devices of pool {edit.pool.spec.name} are set, the number of its machines is "
             f"not: {error}",
-            "Run the command again.",
+            "Set it again.",
         ) from error
 
 

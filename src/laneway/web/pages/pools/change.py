@@ -116,8 +116,6 @@ async def _act(visit: Visit) -> Done | Again:
         edit = await trying.save(visit, Wanted("", "", devices, read.machines), given.had)
     except RefusedError as error:
         return Again({"": list(error.reasons)})
-    except ChangeError as error:
-        return Again({"": [str(error)]})
     done = "pools.saved" if edit.changes else "pools.unchanged"
     return Done(pool.path, texts(done, name=pool.title))
 

@@ -72,8 +72,6 @@ async def _act(visit: Visit) -> Done | Again:
         await trying.save(visit, _NONE)
     except RefusedError as error:
         return Again({"": list(error.reasons)})
-    except ChangeError as error:
-        return Again({"": [str(error)]})
     return Done(pool.path, visit.texts("pools.removed", name=pool.title))
 
 

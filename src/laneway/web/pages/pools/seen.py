@@ -12,6 +12,7 @@ from laneway.changes.answered import words_of
 from laneway.controllers.machine_pools.judged import ClusterState, PoolState
 from laneway.controllers.machine_pools.reading import read_config
 from laneway.core.ledger.facts import Consumer, ConsumerKind
+from laneway.core.refusals.base import reason_of
 from laneway.core.refusals.machine_pools import SurgeBlocked
 from laneway.kube.client import Client
 from laneway.kube.errors import (
@@ -177,18 +178,19 @@ def lines(visit: Visit, one: Pool) -> list[Line]:
 def _line(visit: Visit, one: Pool, said: Said) -> Line:
     texts, name = visit.texts, one.state.spec.name
     text = vms.words(visit, said.text)
-    head = texts(f"pools.head_{said.weight}", name=name)
     match said.weight:
         case "warning":
-            is_surge = said.reason == SurgeBlocked.__name__
-            short = texts("pools.short_surge" if is_surge else "pools.short_uncertain")
+            what = "surge" if said.reason == reason_of(SurgeBlocked) else "uncertain"
+            head, short = texts(f"pools.head_{what}", name=name), texts(f"pools.short_{what}")
             return Line(name, "warning", head, text, short)
         case "refusal":
+            head = texts("pools.head_refusal", name=name)
             pool = one.state.pool
             room = min(one.cluster.judgement.room.get(pool.name, 0), pool.coming)
             short = texts.count("pools.short", pool.coming, room=room)
             return Line(name, "danger", head, text, short)
         case _:
+            head = texts(f"pools.head_{said.weight}", name=name)
             return Line(name, "info" if said.weight == "unknown" else "danger", head, text, text)
 
 
