@@ -50,8 +50,10 @@ def test_what_machines_of_the_cluster_have_counts_and_cordoned_nodes_do_not() ->
 
 
 def test_the_affinity_of_a_pool_leaves_nodes_out() -> None:
-    [only] = found(Pool(name="a", quantity=1, nodes=frozenset({"n1"})))
-    assert only == Available(VGPU, (("n1", 1),), free=1, held=0)
+    own = (Machine(OWN, True),)
+    nic, vgpu = found(Pool(name="a", quantity=1, nodes=frozenset({"n2"}), machines=own))
+    assert vgpu == Available(VGPU, (("n2", 1),), free=1, held=0), "its own is on n1"
+    assert nic.resource == NIC
 
 
 def test_what_a_pool_has_is_there_though_no_node_has_any() -> None:
