@@ -12,7 +12,7 @@ from support.web_site import WebSite
 
 NODE = "sim-a2-5"
 VGPUS = [f"{NODE}-000008004", f"{NODE}-000008005"]
-PROFILE, RESOURCE = "NVIDIA A2-8Q", "nvidia.com/NVIDIA_A2-8Q"
+PROFILE, RESOURCE = "NVIDIA A2-8C", "nvidia.com/NVIDIA_A2-8C"
 
 
 def test_a_pool_gets_vgpus_and_its_page_follows_the_machines(
@@ -34,7 +34,7 @@ def test_a_pool_gets_vgpus_and_its_page_follows_the_machines(
     expect(answer).to_contain_text("This is what the pool has already.")
     types = page.get_by_label("Device type", exact=True)
     expect(types).to_have_count(1)
-    assert page.get_by_role("option", name=re.compile(rf"A2-8Q \(8 GiB\): 2 .*{NODE}: 2")).count()
+    assert page.get_by_role("option", name=re.compile(rf"A2-8C \(8 GiB\): 2 .*{NODE}: 2")).count()
     types.select_option(RESOURCE)
     expect(types).to_have_count(2)
     expect(page.get_by_text("2 free, 0 in machines of this cluster")).to_be_visible()

@@ -227,7 +227,7 @@ class Web:
             return web.Response(status=403)
         try:
             with self._hub.open(tab, visit.user.name):
-                async with self._meanwhile(page, visit):
+                async with self._meanwhile(request, page, visit):
                     return await self._send(request, tab)
         except TooManyError:
             return web.Response(status=503, headers={"Retry-After": "30"})
@@ -238,7 +238,9 @@ class Web:
         return Drawn(_out_of_band(blocks), context.get("concerns"))
 
     @contextlib.asynccontextmanager
-    async def _meanwhile(self, page: Page, visit: Visit) -> AsyncIterator[None]:
+    async def _meanwhile(
+        self, request: web.Request, page: Page, visit: Visit
+    ) -> AsyncIterator[None]:
         """Run what a page needs while it is open."""
         if page.meanwhile is None:
             yield
@@ -248,7 +250,9 @@ class Web:
             yield
         finally:
             task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            [ended] = await asyncio.gather(task, return_exceptions=True)
+            if isinstance(ended, Exception) and self._users.live(request):
+                log.error("%s is not followed any more", page.pattern, exc_info=ended)
 
     async def _send(self, request: web.Request, tab: Tab) -> web.StreamResponse:
         # Not compressed: a compressor keeps what it is given until it has more.

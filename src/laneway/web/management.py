@@ -106,12 +106,15 @@ class Management:
         self._at, self._took = -math.inf, 0.0
         self._task: asyncio.Task[None] | None = None
         self._judged: Once[Judged] = Once()
+        self._ended = False
 
     async def sign_in(self, config: ClusterConfig, token: str) -> None:
         """Take a token of the user. Raises KubeError."""
         async with contextlib.AsyncExitStack() as stack:
             client = await stack.enter_async_context(client_for(config, token))
             name = await name_of(client.unwaiting())
+            if self._ended:
+                return
             stack.pop_all()  # It is closed with the session.
         await self.close()
         self.name = name
@@ -119,7 +122,7 @@ class Management:
 
     async def open(self, config: ClusterConfig) -> None:
         """Use credentials that are the user's own already."""
-        if self.client is not None:
+        if self.client is not None or self._ended:
             return
         client = Client(config, user_agent="laneway-ui", connect_delays=())
         await client.__aenter__()
@@ -128,12 +131,16 @@ class Management:
     def _take(self, client: Client) -> None:
         self.client, self.access = client, Access(client)
 
+    async def end(self) -> None:
+        """Forget everything for good: pages of the session may still be open."""
+        self._ended = True
+        await self.close()
+
     async def close(self) -> None:
         """Forget everything."""
         if self._task is not None:
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])
         client, access = self.client, self.access
         self.client = self.access = self.known = self.problem = None
         self.name, self._at = "", -math.inf
@@ -148,6 +155,7 @@ class Management:
             await asyncio.wait([self._task])  # It may have read before the latest write.
         self._task = asyncio.create_task(self._look(client, harvester))
         await asyncio.wait([self._task])
+        _raise(self._task)
 
     async def look(self, client: Client, harvester: Client) -> None:
         """See what there is, if the last look was not a moment ago.
@@ -180,18 +188,16 @@ class Management:
 
     def judged(self, ledger: Ledger) -> Judged | None:
         """The pools as they are judged; None while nothing is known."""
-        known = self.known
-        return (
-            None
-            if known is None
-            else self._judged.get(lambda: _judge(known, ledger), known, ledger)
-        )
+        if (known := self.known) is None:
+            return None
+        return self._judged.get(lambda: _judge(known, ledger), known, ledger)
 
     async def _wait(self, client: Client, harvester: Client) -> None:
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._look(client, harvester))
         patience = PATIENCE_SECONDS if self.known is not None else None
         await asyncio.wait([self._task], timeout=patience)
+        _raise(self._task)
 
     async def _look(self, client: Client, harvester: Client) -> None:
         began = self._clock()
@@ -210,6 +216,12 @@ class Management:
             self.problem, self.since = None, datetime.now(UTC)
         self._at = self._clock()
         self._took = self._at - began
+
+
+def _raise(task: asyncio.Task[None]) -> None:
+    """A defect is told to whoever waited."""
+    if task.done() and not task.cancelled():
+        task.result()
 
 
 async def _managed(client: Client) -> Managed:

@@ -126,5 +126,6 @@ async def test_a_token_is_checked_before_it_replaces_another(place: Place) -> No
         await management.sign_in(place.config, "nonsense")
     assert (management.name, management.client) == ("admin", client)
     assert ADMIN not in repr(management)
-    await management.close()
+    await management.end()
+    await management.open(place.config)
     assert (management.name, management.client, management.access) == ("", None, None)

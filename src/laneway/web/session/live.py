@@ -186,6 +186,6 @@ class Sessions:
 
 
 async def _close(session: Session) -> None:
-    await session.management.close()
+    await session.management.end()
     await session.access.close()
     await session.client.__aexit__(None, None, None)
