@@ -31,7 +31,7 @@ from laneway.web.session.guard import NOTICE
 from laneway.web.stream.hub import Hub, TooManyError
 from laneway.web.stream.shared import Drawn, Shared
 from laneway.web.stream.tab import Tab
-from laneway.web.visit import Site, User, Visit
+from laneway.web.visit import SessionUser, Site, Visit
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Users(Protocol):
     """Who signed in, by request."""
 
-    async def user(self, request: web.Request, questions: Sequence[Question]) -> User:
+    async def user(self, request: web.Request, questions: Sequence[Question]) -> SessionUser:
         """The user of a request, of whom the answers to these questions are known."""
 
     def csrf(self, request: web.Request) -> str:
@@ -273,7 +273,8 @@ class Web:
 
     async def _visit(self, request: web.Request, page: Page, place: Place) -> Visit:
         user = await self._users.user(request, (*page.needs, *page.asks))
-        return Visit(self._site, user, place, csrf=self._users.csrf(request))
+        csrf = self._users.csrf(request)
+        return Visit(self._site, user, place, csrf=csrf, management=user.management)
 
     async def _answer(
         self, request: web.Request, page: Page, visit: Visit, status: int = 200

@@ -35,6 +35,10 @@ class User(Protocol):
     def client(self) -> Client:
         """Requests with the user's own token."""
 
+
+class SessionUser(User, Protocol):
+    """The same with what is known in a session."""
+
     @property
     def management(self) -> Management:
         """What the user sees of the Rancher management cluster."""
@@ -80,6 +84,8 @@ class Visit:
     """What was sent, by field."""
     problems: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What is wrong with it, by field."""
+    management: Management = field(default_factory=Management)
+    """What the user sees of the Rancher management cluster."""
     data: dict[str, Any] = field(default_factory=dict)
     """What `prepare` of the page has fetched."""
 

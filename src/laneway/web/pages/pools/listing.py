@@ -95,7 +95,7 @@ def _fit(visit: Visit, one: Pool) -> tuple[str, str]:
 
 async def _act(visit: Visit) -> Done | Again:
     """Take or forget the user's token of the management cluster."""
-    own, remote, texts = visit.user.management, visit.site.remote, visit.texts
+    own, remote, texts = visit.management, visit.site.remote, visit.texts
     if remote is None:
         return Done("/pools")
     if visit.sent("forget"):

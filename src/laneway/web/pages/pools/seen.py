@@ -80,7 +80,7 @@ class Pool(NamedTuple):
 
 async def client(visit: Visit) -> Client | None:
     """Requests to the management cluster as the user; None without credentials for it."""
-    remote, own = visit.site.remote, visit.user.management
+    remote, own = visit.site.remote, visit.management
     if remote is None:
         return visit.client
     if own.client is None and await remote.credentials_are_of(visit.user.name):
@@ -90,7 +90,7 @@ async def client(visit: Visit) -> Client | None:
 
 async def load(visit: Visit, *, now: bool = False) -> None:
     """See what there is, and which VMs the user may see. `now`: not what was read a moment ago."""
-    own = visit.user.management
+    own = visit.management
     found = await client(visit)
     if found is None:
         return
@@ -107,13 +107,13 @@ async def load(visit: Visit, *, now: bool = False) -> None:
 
 async def follow(visit: Visit, changed: Callable[[Change], None]) -> None:
     """See what is new while the page is open."""
-    own = visit.user.management
+    own = visit.management
     await own.follow(lambda: client(visit), visit.client, lambda: changed(POOLS))
 
 
 def judged(visit: Visit) -> Judged | Gate:
     """The pools that the user sees."""
-    own, problem = visit.user.management, visit.user.management.problem
+    own, problem = visit.management, visit.management.problem
     if own.known is None and (problem is not None or visit.site.remote is not None):
         return _gate(visit, problem)
     found = own.judged(visit.ledger) if visit.ledger is not None else None
@@ -153,7 +153,7 @@ def _find(visit: Visit, known: Judged) -> Pool | None:
 
 def frame(visit: Visit, known: Judged | Gate) -> Context:
     """What every template of pools shows around its own."""
-    own, texts = visit.user.management, visit.texts
+    own, texts = visit.management, visit.texts
     problem = own.problem if not isinstance(known, Gate) else None
     return {
         "gate": known if isinstance(known, Gate) else None,
@@ -209,13 +209,13 @@ async def load_rights(visit: Visit) -> None:
         await load(visit, now=True)  # It may have been made a moment ago.
         known = judged(visit)
     if isinstance(known, Judged):
-        access = visit.user.management.access or visit.user.access
+        access = visit.management.access or visit.user.access
         await access.load(rights(named(visit, known)))
 
 
 def missing(visit: Visit, pool: Pool) -> tuple[str, str]:
     """Why the user cannot change the devices, and why not the number of machines."""
-    access = visit.user.management.access or visit.user.access
+    access = visit.management.access or visit.user.access
     devices, machines = (
         ""
         if access.may(one)

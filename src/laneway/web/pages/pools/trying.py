@@ -68,7 +68,7 @@ async def save(visit: Visit, wanted: Wanted, had: str = "") -> Edit:
 
 
 async def _save(visit: Visit, client: Client, wanted: Wanted, had: str) -> Edit:
-    own = visit.user.management
+    own = visit.management
     await own.look_now(client, visit.client)
     if own.problem is not None:
         raise own.problem
