@@ -219,7 +219,7 @@ class Management:
 
 
 def _raise(task: asyncio.Task[None]) -> None:
-    """A defect is told to whoever waited."""
+    """Raise what a task has failed with, which is a defect."""
     if task.done() and not task.cancelled():
         task.result()
 
