@@ -13,16 +13,21 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from support.chromium import HEIGHT, WIDTH, Person, chromium, picture
+from support.guest_pools import make_cluster, until_running, vgpu_info
 from support.web_site import DEVICES, SimulatedSite
 
 MODELS = ("a100:2", "a2", "workstation")
 NODE = "sim-a100-1"
+RESOURCE = "nvidia.com/GRID_A100-8C"
 PAGES = {
     "overview": "/",
     "gpu": f"/gpus/{NODE}-000017000",
     "plan": f"/gpus/{NODE}-000031000/vgpus?plan=1&vgpu%3AA100-10C=2&vgpu%3AA100-5C=0",
 }
 """The addresses of the pages by the names of their pictures."""
+POOL = "/pools/fleet-default/vision/training"
+POOLS = {"pool": f"{POOL}/change?edited=1&type={RESOURCE}&count=1&machines=4"}
+"""The same of those that show machine pools, which are made last."""
 VGPUS = {"004": "GRID A100-8C", "005": "GRID A100-8C", "006": "GRID A100-8C", "007": "GRID A100-8C"}
 
 
@@ -36,9 +41,19 @@ def prepare(site: SimulatedSite, person: Person) -> None:
     expect(page.locator("tbody").get_by_role("row")).to_have_count(len(VGPUS))
 
 
+def prepare_pools(site: SimulatedSite) -> None:
+    """A guest cluster with a pool that has vGPUs, and one that has none."""
+    pools = {
+        "control-plane": {"quantity": 1},
+        "training": {"quantity": 2, "vgpuInfo": vgpu_info(RESOURCE)},
+    }
+    make_cluster(site, "vision", pools)
+    until_running(site, "training", 2)
+
+
 def main(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch, chromium() as browser:
-        site = SimulatedSite(Path(scratch) / "data", MODELS)
+        site = SimulatedSite(Path(scratch) / "data", MODELS, "--rancher")
         try:
             size = {"width": WIDTH, "height": HEIGHT}
             context = browser.new_context(
@@ -47,7 +62,9 @@ def main(folder: Path) -> None:
             person = Person(context, site.address)
             expect(person.go(site.once).get_by_role("button", name="Sign out")).to_be_visible()
             prepare(site, person)
-            for name, place in PAGES.items():
+            for name, place in (PAGES | POOLS).items():
+                if name in POOLS:
+                    prepare_pools(site)
                 answer = person.page.goto(site.address + place)
                 if answer is None or not answer.ok:
                     sys.exit(f"screenshots: {place} cannot be shown: {person.page.title()}")

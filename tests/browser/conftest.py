@@ -18,7 +18,7 @@ from support import many_nodes
 from support.chromium import HEIGHT, WIDTH, Arrive, Person, Visit, chromium, picture
 from support.web_site import SeparateSite, SimulatedSite, WebSite
 
-MODELS = ("a2:4", "l40s", "a100", "workstation")
+MODELS = ("a2:5", "l40s", "a100", "workstation")
 FAILED = pytest.StashKey[bool]()
 
 
@@ -38,7 +38,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatedSite]:
-    found = SimulatedSite(tmp_path_factory.mktemp("site") / "data", MODELS)
+    found = SimulatedSite(tmp_path_factory.mktemp("site") / "data", MODELS, "--rancher")
     yield found
     found.end()
 

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from laneway.web.pages import PAGES
 from support.chromium import Person, axe
+from support.guest_pools import make_cluster, vgpu_info
 from support.web_site import DEVICES, WebSite
 
 NARROW = 320
@@ -20,6 +21,7 @@ VGPU = f"{NODE}-000031004"
 CARD, USB = f"{OTHER}-000004001", f"{OTHER}-0781-5583-001004"
 VM = "default/idle"
 POLICY = "looked-at"
+POOL, TYPE = "/pools/fleet-default/looked-at/gpu", "nvidia.com%2FGRID_A100-10C"
 ADDRESSES = {
     "/": "/",
     "/gpus": "/gpus",
@@ -52,6 +54,10 @@ ADDRESSES = {
     "/vms/{namespace}/{name}/start": f"/vms/{VM}/start",
     "/vms/{namespace}/{name}/stop": f"/vms/{VM}/stop",
     "/vms/{namespace}/{name}/delete": f"/vms/{VM}/delete",
+    "/pools": "/pools",
+    "/pools/{namespace}/{cluster}/{pool}": POOL,
+    "/pools/{namespace}/{cluster}/{pool}/change": f"{POOL}/change?edited=1&type={TYPE}&machines=9",
+    "/pools/{namespace}/{cluster}/{pool}/remove": f"{POOL}/remove",
     "/nodes": "/nodes",
     "/nodes/{name}": f"/nodes/{NODE}",
     "/nodes/{name}/reboot": f"/nodes/{NODE}/reboot",
@@ -69,7 +75,7 @@ which no simulated node has."""
 
 @pytest.fixture(scope="module")
 def objects(site: WebSite) -> None:
-    """A GPU with a layout, one in MIG mode, a claimed device, a VM that is stopped, a policy."""
+    """A GPU with a layout, one in MIG mode, a claimed device, a stopped VM, a policy, a pool."""
     api = site.api
     head = {"apiVersion": f"{DEVICES}/v1beta1"}
     mode = {"spec": {"enabled": True, "mode": "MIGBacked"}}
@@ -95,6 +101,8 @@ def objects(site: WebSite) -> None:
     api.until("hostpreparations", NODE, bool)
     while not vgpus_of(site, GPU) or not api.call(f"{API}/migconfigurations")["items"]:
         time.sleep(0.1)
+    info = vgpu_info("nvidia.com/GRID_A100-10C")
+    make_cluster(site, "looked-at", {"gpu": {"quantity": 1, "vgpuInfo": info}})
     path, name = VM.split("/")
     site.make(f"/apis/kubevirt.io/v1/namespaces/{path}/virtualmachines", vm, name)
 

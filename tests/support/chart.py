@@ -94,6 +94,7 @@ VALUES: dict[str, Object] = {
                 "clientSecret": "laneway-oidc",
                 "ca": "login-ca",
             },
+            "management": {"kubeconfigSecret": "rancher", "context": "local"},
         }
     },
     "device plugins of the vendors": {

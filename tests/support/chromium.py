@@ -33,6 +33,7 @@ PLACES = (
     "/networks",
     "/usb",
     "/vms",
+    "/pools",
     "/nodes",
     "/hosts",
     "/activity",

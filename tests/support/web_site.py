@@ -72,10 +72,12 @@ class WebSite:
 class SimulatedSite(WebSite):
     """`laneway up` with simulated hosts."""
 
-    def __init__(self, data_dir: Path, models: Sequence[str]) -> None:
+    def __init__(self, data_dir: Path, models: Sequence[str], *more: str) -> None:
+        """`more`: further arguments."""
+        self.data_dir = data_dir
         hosts = [argument for model in models for argument in ("--simulate", model)]
         ports = ("--port", "0", "--ui-port", "0")
-        self._up = Laneway("up", "--no-local", *hosts, *ports, "--data-dir", str(data_dir))
+        self._up = Laneway("up", "--no-local", *hosts, *ports, *more, "--data-dir", str(data_dir))
         with contextlib.ExitStack() as started:
             started.callback(self.end)
             self._up.until(READY)

@@ -26,9 +26,15 @@ from laneway.core.names import is_vgpu_resource
 from laneway.core.phrases import closest, few
 from laneway.kube.client import Client, PatchType
 from laneway.kube.errors import ConflictError, InvalidError, KubeError
-from laneway.kube.rancher import CONFIGS, GUEST_CLUSTERS, GuestCluster, MachineConfig
+from laneway.kube.rancher import (
+    CONFIGS,
+    GUEST_CLUSTERS,
+    ConfigReference,
+    GuestCluster,
+    MachineConfig,
+)
 from laneway.kube.resource import key_of
-from laneway.views.machine_pools import words
+from laneway.views.machine_pools import against
 
 _FIELDS = {"vgpuInfo": "vgpu_info", "hostDeviceInfo": "host_device_info"}
 
@@ -55,6 +61,9 @@ class Edit(NamedTuple):
     quantity: int | None
     state: ClusterState
     """The cluster as it is then."""
+    before: ClusterState
+    takes_away: bool
+    """Whether the pool gets no more of anything than it has."""
 
     @property
     def changes(self) -> bool:
@@ -120,7 +129,7 @@ def planned(managed: Managed, supply: Supply, wanted: Wanted) -> Edit:
     ref = spec.machine_config_ref
     config = managed.configs.get((ref.kind, meta.namespace, ref.name))
     if config is None:
-        why = f"there is no {ref.kind} {ref.name}" if ref.kind in CONFIGS else "it is not Harvester"
+        why = _unknown(ref, unread=ref.kind in managed.unread)
         raise ChangeError(f"the machines of pool {spec.name} are unknown: {why}")
     before = _state(judged(managed, supply), cluster)
     asked = next(one for one in before.pools if one.spec.name == spec.name)
@@ -150,7 +159,21 @@ def planned(managed: Managed, supply: Supply, wanted: Wanted) -> Edit:
     changed_managed = with_config(with_cluster(managed, after), ref.kind, config)
     replaced = {key_of(after): frozenset({spec.name})} if fields else {}
     state = _state(judged(changed_managed, supply, replaced), after)
-    return Edit(after, position, config, fields, quantity, state)
+    had = asked.asked.devices
+    takes_away = all(
+        count <= had.get(name, 0) for name, count in (wanted.devices or {}).items()
+    ) and (quantity is None or quantity < asked.pool.quantity)
+    return Edit(after, position, config, fields, quantity, state, before, takes_away)
+
+
+def _unknown(ref: ConfigReference, *, unread: bool) -> str:
+    if ref.kind not in CONFIGS:
+        return "they are not on Harvester"
+    return (
+        f"you may not read {ref.kind} {ref.name}"
+        if unread
+        else f"there is no {ref.kind} {ref.name}"
+    )
 
 
 def _state(found: list[ClusterState], cluster: GuestCluster) -> ClusterState:
@@ -176,15 +199,31 @@ def _fields(asked: PoolState, devices: Mapping[str, int] | None) -> dict[str, st
     return found
 
 
-def refuse(edit: Edit) -> None:
-    """Raise RefusedError where not all machines of the cluster can start then."""
-    said = [
-        f"pool {one.spec.name}: {text}" if one is not edit.pool else text
+def refusals(edit: Edit) -> list[str]:
+    """Why the change is refused: not all machines of the cluster can start then.
+
+    What was so before for another pool does not count, unless the change makes a difference to it.
+    A change that only takes away is never refused, because it may be the way out.
+    """
+    if edit.takes_away:
+        return []
+    known = {
+        (one.spec.name, text)
+        for one in edit.before.pools
+        for text in against(one, edit.before)
+        if one.spec.name != edit.pool.spec.name
+    }
+    return [
+        text if one is edit.pool else f"pool {one.spec.name}: {text}"
         for one in edit.state.pools
-        for text in words(one, edit.state)
-        if not text.startswith("Warning: ")
+        for text in against(one, edit.state)
+        if (one.spec.name, text) not in known
     ]
-    if said:
+
+
+def refuse(edit: Edit) -> None:
+    """Raise RefusedError for a change that is refused."""
+    if said := refusals(edit):
         raise RefusedError(*said)
 
 
@@ -208,7 +247,7 @@ async def store(client: Client, edit: Edit, *, dry_run: bool = False) -> None:
         raise UnfinishedError(
             f"the devices of pool {edit.pool.spec.name} are set, the number of its machines is "
             f"not: {error}",
-            "Run the command again.",
+            "Set it again.",
         ) from error
 
 

@@ -23,6 +23,7 @@ from laneway.web.api.callers import Callers
 from laneway.web.api.routes import RESOURCES, Api
 from laneway.web.app import STATIC, Web
 from laneway.web.caches import Caches
+from laneway.web.management import Remote
 from laneway.web.metrics import UiMetrics
 from laneway.web.page import Routes
 from laneway.web.pages import ACTIONS, PAGES, keep
@@ -58,13 +59,15 @@ class Ui:
         port: int,
         option: str,
         settings: Settings | None = None,
+        management: ClusterConfig | None = None,
         tls: TlsFiles | None = None,
         alone: bool = False,
     ) -> None:
         """`config`: how users reach the API server, each with a token of their own.
 
         `port` 0 leaves it to the kernel; an empty host means all addresses, IPv4 and IPv6. `option`
-        chooses them on the command line.
+        chooses them on the command line. `management`: Rancher's management cluster, where it is
+        not the served one.
         `alone`: nothing else runs in this process, so what it knows once it is ready is kept from
         the garbage collector. Raises ConfigError for an identity provider that is of no use.
         """
@@ -78,7 +81,8 @@ class Ui:
         self._server = ServerState(client)
         self._ledger = LedgerSource(self._caches)
         rendering = Rendering(Texts())
-        self._site = Site(self._caches, self._ledger, rendering, self._server)
+        remote = Remote(management, client) if management is not None else None
+        self._site = Site(self._caches, self._ledger, rendering, self._server, remote)
         settings = settings or Settings()
         self._sign_in = SignIn(
             config, rendering.page, settings, public=frozenset({STATIC}), stateless=RESOURCES

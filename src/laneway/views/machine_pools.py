@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from laneway.controllers.machine_pools.judged import ClusterState, PoolState
+from laneway.core.ledger.facts import Phase
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.machine_pools.judge import About
 from laneway.core.machine_pools.pool import Pool
@@ -13,6 +15,29 @@ from laneway.core.phrases import listed
 from laneway.views.order import natural
 
 GiB = 2**30
+
+
+class Said(NamedTuple):
+    """Something that speaks against a pool, or about which it warns."""
+
+    weight: Literal["unknown", "invalid", "refusal", "warning"]
+    reason: str
+    text: str
+
+
+class Available(NamedTuple):
+    """The devices of a resource that a pool can have."""
+
+    resource: str
+    nodes: tuple[tuple[str, int], ...]
+    """How many on which node: free, or in machines of the same cluster."""
+    free: int
+    held: int
+    """So many of these its cluster has already."""
+
+    @property
+    def total(self) -> int:
+        return self.free + self.held
 
 
 class MachineState(NamedTuple):
@@ -37,20 +62,35 @@ def devices(requests: Mapping[str, int]) -> str:
 def fit(state: PoolState, cluster: ClusterState) -> str:
     """Whether the machines of a pool fit: a word."""
     if state.problems:
-        return "invalid"
+        return "unknown" if state.unread else "invalid"
     if any(about.pool == state.pool.name for about in cluster.judgement.refusals):
         return "no"
-    return "yes" if cluster.judgement.refusals == () else "not all pools"
+    return "not all pools" if cluster.judgement.refusals and state.pool.coming else "yes"
+
+
+def said(state: PoolState, cluster: ClusterState) -> Iterator[Said]:
+    """What there is to say of a pool."""
+    for problem in state.problems:
+        yield Said("unknown" if state.unread else "invalid", "", str(problem))
+    for about in _about(cluster.judgement.refusals, state.pool):
+        yield Said("refusal", about.refusal.reason, about.refusal.words)
+    for about in _about(cluster.judgement.warnings, state.pool):
+        yield Said("warning", about.refusal.reason, about.refusal.words)
 
 
 def words(state: PoolState, cluster: ClusterState) -> Iterator[str]:
-    """What there is to say of a pool, a line each."""
-    for problem in state.problems:
-        yield f"Invalid: {problem}"
-    for about in _about(cluster.judgement.refusals, state.pool):
-        yield f"{about.refusal.reason}: {about.refusal.words}"
-    for about in _about(cluster.judgement.warnings, state.pool):
-        yield f"Warning: {about.refusal.words}"
+    """The same, a line each."""
+    return map(_line, said(state, cluster))
+
+
+def against(state: PoolState, cluster: ClusterState) -> Iterator[str]:
+    """The lines without those that only warn."""
+    return (_line(one) for one in said(state, cluster) if one.weight != "warning")
+
+
+def _line(one: Said) -> str:
+    start = one.reason if one.weight == "refusal" else one.weight.capitalize()
+    return f"{start}: {one.text}"
 
 
 def _about(said: tuple[About, ...], pool: Pool) -> Iterator[About]:
@@ -74,6 +114,43 @@ def machines(pool: Pool, ledger: Ledger) -> list[MachineState]:
             )
         )
     return sorted(found, key=lambda one: (one.leaves or len(order) + 1, natural(one.name)))
+
+
+def available(state: PoolState, cluster: ClusterState, ledger: Ledger) -> list[Available]:
+    """What a pool can have of each resource, where there is something; its own always.
+
+    What the machines of its cluster have counts, because they are replaced by machines with it.
+    Nodes on which no machine of the pool can start do not count.
+    """
+    pool, found = state.pool, []
+    open_nodes = {
+        name
+        for name, node in ledger.nodes.items()
+        if not node.closed and (pool.nodes is None or name in pool.nodes)
+    }
+    held: dict[str, Counter[str]] = {}
+    for vm in {one.vm for other in cluster.pools for one in other.pool.machines}:
+        for share in ledger.shares.get(vm, ()):
+            if share.usable and share.node in open_nodes:
+                held.setdefault(share.resource, Counter())[share.node] += 1
+    for resource in {*ledger.homes, *pool.devices}:
+        own = held.get(resource, Counter())
+        free = {
+            node: count
+            for node, count in ledger.free.get(resource, {}).items()
+            if node in open_nodes
+        }
+        nodes = Counter(free) + own
+        if nodes or resource in pool.devices:
+            by_name = sorted(nodes.items(), key=lambda one: natural(one[0]))
+            total = sum(free.values())
+            found.append(Available(resource, tuple(by_name), total, own.total()))
+    return sorted(found, key=lambda one: natural(one.resource))
+
+
+def running(pool: Pool, ledger: Ledger) -> int:
+    """How many machines of a pool run."""
+    return sum(ledger.demands[one.vm].phase is Phase.RUNNING for one in pool.machines)
 
 
 def to_create(pool: Pool) -> int:

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import mimetypes
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
@@ -31,7 +31,7 @@ from laneway.web.session.guard import NOTICE
 from laneway.web.stream.hub import Hub, TooManyError
 from laneway.web.stream.shared import Drawn, Shared
 from laneway.web.stream.tab import Tab
-from laneway.web.visit import Site, User, Visit
+from laneway.web.visit import SessionUser, Site, Visit
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Users(Protocol):
     """Who signed in, by request."""
 
-    async def user(self, request: web.Request, questions: Sequence[Question]) -> User:
+    async def user(self, request: web.Request, questions: Sequence[Question]) -> SessionUser:
         """The user of a request, of whom the answers to these questions are known."""
 
     def csrf(self, request: web.Request) -> str:
@@ -227,7 +227,8 @@ class Web:
             return web.Response(status=403)
         try:
             with self._hub.open(tab, visit.user.name):
-                return await self._send(request, tab)
+                async with self._meanwhile(request, page, visit):
+                    return await self._send(request, tab)
         except TooManyError:
             return web.Response(status=503, headers={"Retry-After": "30"})
 
@@ -235,6 +236,23 @@ class Web:
         context = self._context(visit, page)
         blocks = self._site.rendering.live(page.template, context)
         return Drawn(_out_of_band(blocks), context.get("concerns"))
+
+    @contextlib.asynccontextmanager
+    async def _meanwhile(
+        self, request: web.Request, page: Page, visit: Visit
+    ) -> AsyncIterator[None]:
+        """Run what a page needs while it is open."""
+        if page.meanwhile is None:
+            yield
+            return
+        task = asyncio.ensure_future(page.meanwhile(visit, self._hub.mark))
+        try:
+            yield
+        finally:
+            task.cancel()
+            [ended] = await asyncio.gather(task, return_exceptions=True)
+            if isinstance(ended, Exception) and self._users.live(request):
+                log.error("%s is not followed any more", page.pattern, exc_info=ended)
 
     async def _send(self, request: web.Request, tab: Tab) -> web.StreamResponse:
         # Not compressed: a compressor keeps what it is given until it has more.
@@ -255,7 +273,8 @@ class Web:
 
     async def _visit(self, request: web.Request, page: Page, place: Place) -> Visit:
         user = await self._users.user(request, (*page.needs, *page.asks))
-        return Visit(self._site, user, place, csrf=self._users.csrf(request))
+        csrf = self._users.csrf(request)
+        return Visit(self._site, user, place, csrf=csrf, management=user.management)
 
     async def _answer(
         self, request: web.Request, page: Page, visit: Visit, status: int = 200

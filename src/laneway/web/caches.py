@@ -94,6 +94,9 @@ LEDGER = Change("ledger", Key("", ""), None, None)
 """The ledger was made again, a moment after what it is made from has changed. Pages that show it
 name `ledger` among their kinds."""
 
+POOLS = Change("pools", Key("", ""), None, None)
+"""Something else is known of machine pools. Pages that show them name `pools` among their kinds."""
+
 
 def of_node(obj: Any) -> list[str]:
     """The node of a device, by what has its own field for it."""

@@ -15,6 +15,7 @@ _PAGES = (
     ("networks", "/networks"),
     ("usb", "/usb"),
     ("vms", "/vms"),
+    ("pools", "/pools"),
     ("nodes", "/nodes"),
     ("hosts", "/hosts"),
     ("activity", "/activity"),

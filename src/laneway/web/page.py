@@ -19,6 +19,7 @@ from laneway.web.access import Question
 from laneway.web.stream.tab import PAUSE_SECONDS
 
 if TYPE_CHECKING:
+    from laneway.web.caches import Change
     from laneway.web.visit import Visit
 
 Outcome = Literal["done", "unchanged", "refused", "unknown", "left"]
@@ -53,6 +54,8 @@ class Page(NamedTuple):
     asks: tuple[Question, ...] = ()
     """The rights that its buttons depend on."""
     prepare: Callable[[Visit], Awaitable[None]] = _nothing
+    meanwhile: Callable[[Visit, Callable[[Change], None]], Awaitable[None]] | None = None
+    """What runs while a browser has the page open, and tells of changes that it sees."""
     pause: float = PAUSE_SECONDS
     """For so long after a drawing its live parts are not drawn again."""
 

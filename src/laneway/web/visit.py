@@ -15,6 +15,7 @@ from laneway.core.ledger.ledger import Ledger
 from laneway.kube.client import Client
 from laneway.web.access import Access, Question
 from laneway.web.caches import Caches, Change
+from laneway.web.management import Management, Remote
 from laneway.web.place import Place
 from laneway.web.rendering import Rendering, Texts
 from laneway.web.server_state import ServerState
@@ -35,6 +36,14 @@ class User(Protocol):
         """Requests with the user's own token."""
 
 
+class SessionUser(User, Protocol):
+    """The same with what is known in a session."""
+
+    @property
+    def management(self) -> Management:
+        """What the user sees of the Rancher management cluster."""
+
+
 @dataclass(frozen=True)
 class Site:
     """What all visits share."""
@@ -43,6 +52,8 @@ class Site:
     ledger: LedgerSource
     rendering: Rendering
     server: ServerState
+    remote: Remote | None = None
+    """The management cluster, where it is not the served one."""
     _rows: dict[str, Rows[Any]] = field(default_factory=dict)
 
     def rows(self, name: str, make: Callable[[], Rows[T]]) -> Rows[T]:
@@ -73,6 +84,8 @@ class Visit:
     """What was sent, by field."""
     problems: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What is wrong with it, by field."""
+    management: Management = field(default_factory=Management)
+    """What the user sees of the Rancher management cluster."""
     data: dict[str, Any] = field(default_factory=dict)
     """What `prepare` of the page has fetched."""
 

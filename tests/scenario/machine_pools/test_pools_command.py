@@ -8,9 +8,15 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from laneway.changes.errors import ChangeError
+from laneway.changes.machine_pools import Wanted, planned
+from laneway.controllers.machine_pools import look
+from laneway.controllers.machine_pools.judged import judged
 from laneway.kube.rancher import GUEST_CLUSTERS, HARVESTER_CONFIGS
+from laneway.views import machine_pools as views
 from support.commands import Laneway
 from support.worlds import World
 
@@ -85,6 +91,42 @@ async def test_a_pool_that_uses_the_last_device_is_shown_and_kept(
     )
     check = await laneway("pools", "check", "guest")
     assert "yes" in check.out
+
+
+async def test_what_is_missing_for_one_pool_stands_in_the_way_of_no_other(
+    world: World, laneway: Laneway, guest: Make, machines: Make
+) -> None:
+    await two_gpu_nodes(world, vgpus=1)
+    info = json.dumps({"vGPURequests": [{"deviceName": RESOURCE}]})
+    await guest(
+        gpu={"quantity": 5, "memorySize": "2", "vgpuInfo": info},
+        plain={"quantity": 1, "memorySize": "2"},
+    )
+    await machines(1, "plain")
+    await laneway("pools", "set", "guest", "plain", "--machines", "2")
+    refused = await laneway("pools", "set", "guest", "plain", RESOURCE, status=1)
+    assert "pool plain" not in refused.err
+    assert f"{RESOURCE}: 1 requested by each of 2 VMs" in refused.err
+    more = await laneway("pools", "set", "guest", "gpu", "--machines", "6", status=1)
+    assert "1 requested by each of" in more.err
+    fewer = await laneway("pools", "set", "guest", "gpu", "--machines", "3")
+    assert "Pool gpu of guest has 3 machines" in fewer.out
+    await laneway("pools", "set", "guest", "gpu", "--no-devices")
+
+
+async def test_a_configuration_that_may_not_be_read_is_not_told_as_absent(
+    world: World, guest: Make, cluster: Any
+) -> None:
+    await world.add("node1", "a2")
+    await guest(gpu={"quantity": 0})
+    managed = await look.management(cluster.client, "")
+    unread = msgspec.structs.replace(managed, configs={}, unread=frozenset({"HarvesterConfig"}))
+    [found] = judged(unread, await look.harvester(cluster.client))
+    assert views.fit(found.pools[0], found) == "unknown"
+    [line] = views.words(found.pools[0], found)
+    assert line.endswith("HarvesterConfig nc-guest-gpu may not be read by you")
+    with pytest.raises(ChangeError, match="you may not read HarvesterConfig nc-guest-gpu"):
+        planned(unread, await look.harvester(cluster.client), Wanted("guest", "gpu", {}))
 
 
 async def test_a_rolling_update_for_other_reasons_than_devices(

@@ -34,7 +34,11 @@ def test_its_traffic_is_encrypted_up_to_the_pod_where_it_has_a_certificate() -> 
     spec = find(objects, "Deployment", "laneway-ui")["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     assert "--tls-cert-file=/tls/tls.crt" in container["args"]
-    assert {one["name"] for one in spec["volumes"]} == {"tls", "oidc-secret", "oidc-ca"}
+    volumes = {one["name"]: one for one in spec["volumes"]}
+    assert set(volumes) == {"tls", "oidc-secret", "oidc-ca", "management"}
+    assert "--management-kubeconfig=/management/kubeconfig" in container["args"]
+    assert "--management-context=local" in container["args"]
+    assert volumes["management"]["secret"] == {"secretName": "rancher"}
     (port,) = find(objects, "Service", "laneway-ui")["spec"]["ports"]
     assert (port["name"], port["port"]) == ("https", 443)
     ingress = find(objects, "Ingress", "laneway-ui")["spec"]

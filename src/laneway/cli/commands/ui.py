@@ -67,6 +67,20 @@ Example: on your workstation, with your kubeconfig.
     metavar="PATH",
     help="The authorities of the provider (PEM). Default: those of the system.",
 )
+@click.option(
+    "--management-kubeconfig",
+    default="",
+    metavar="PATH",
+    help="A kubeconfig of Rancher's management cluster, whose machine pools the interface shows. "
+    "Its credentials serve you alone; any other user signs in with a token of that cluster. "
+    "Default: the cluster of --kubeconfig.",
+)
+@click.option(
+    "--management-context",
+    default="",
+    metavar="NAME",
+    help="The context of that kubeconfig. Default: its current context.",
+)
 @role_options
 @health_address_option(9643)
 @log_options()
@@ -81,6 +95,8 @@ def ui(
     oidc_redirect_url: str,
     oidc_client_secret_file: str,
     oidc_ca_file: str,
+    management_kubeconfig: str,
+    management_context: str,
     kubeconfig: str | None,
     context: str | None,
     health_address: str,
@@ -94,12 +110,15 @@ def ui(
     of its kubeconfig or service account, and never writes with these.
     """
     from laneway.cli.logs import configure
-    from laneway.cli.processes.ui import Tls, run_ui
+    from laneway.cli.processes.ui import Clusters, Tls, run_ui
     from laneway.web.session.oidc import OidcSettings
 
     configure(log_level, log_format)
     run_ui(
-        ClusterChoice(kubeconfig, context),
+        Clusters(
+            ClusterChoice(kubeconfig, context),
+            ClusterChoice(management_kubeconfig or None, management_context or None),
+        ),
         address,
         health_address,
         tls=Tls(tls_cert_file, tls_key_file),

@@ -36,8 +36,16 @@ class Tls(NamedTuple):
     key: str
 
 
+class Clusters(NamedTuple):
+    """The clusters that the interface is about."""
+
+    served: ClusterChoice
+    management: ClusterChoice
+    """Rancher's; empty: the served one."""
+
+
 def run_ui(
-    where: ClusterChoice,
+    where: Clusters,
     address: str,
     health_address: str,
     *,
@@ -84,7 +92,7 @@ def _provider(oidc: OidcSettings) -> OidcSettings | None:
 
 
 async def _run(
-    where: ClusterChoice,
+    where: Clusters,
     pages: tuple[str, int],
     health: tuple[str, int],
     tls: Tls,
@@ -92,7 +100,10 @@ async def _run(
 ) -> None:
     registry = CollectorRegistry()
     metrics = UiMetrics(registry)
-    config = load(where.kubeconfig, where.context)
+    served, management = where
+    config = load(served.kubeconfig, served.context)
+    is_other = management != ClusterChoice()
+    rancher = load(management.kubeconfig, management.context) if is_other else None
     async with Client(config) as client:
         ui = Ui(
             client,
@@ -102,6 +113,7 @@ async def _run(
             port=pages[1],
             option="--address",
             settings=settings,
+            management=rancher,
             tls=TlsFiles(tls.certificate, tls.key, metrics) if tls.certificate else None,
             alone=True,
         )

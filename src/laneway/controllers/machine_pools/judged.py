@@ -40,6 +40,8 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
     """Mistakes in its objects; with some, it is not judged."""
     config: MachineConfig | None = None
+    unread: bool = False
+    """Whether its configuration may not be read; then that is its only problem."""
 
 
 class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,9 +160,11 @@ def _states(
             continue  # its machines are elsewhere
         config = managed.configs.get((ref.kind, meta.namespace, ref.name))
         if config is None:
-            missing = Problem("machineConfigRef", f"there is no {ref.kind} {ref.name}")
+            unread = ref.kind in managed.unread
+            why = "may not be read by you" if unread else "does not exist"
+            missing = Problem("machineConfigRef", f"{ref.kind} {ref.name} {why}")
             pool = Pool(name=spec.name, quantity=0)
-            yield PoolState(spec=spec, pool=pool, problems=(missing,))
+            yield PoolState(spec=spec, pool=pool, problems=(missing,), unread=unread)
             continue
         asked, mistakes = read_config(config)
         named = managed.machines.get((meta.namespace, meta.name, spec.name), ())

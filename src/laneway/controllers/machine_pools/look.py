@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import asdict, replace
 
 from laneway.api import decode
 from laneway.api.setting import Setting
@@ -36,10 +37,9 @@ OVERCOMMIT = "overcommit-config"
 """Harvester's setting."""
 
 
-class Supply(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """What a Harvester cluster has."""
+class Sizes(msgspec.Struct, frozen=True, kw_only=True):
+    """The CPU and memory of a Harvester cluster."""
 
-    ledger: Ledger
     free: Mapping[str, Mapping[str, int]] | None = None
     """Free CPU and memory by node; None: not known."""
     needs: Mapping[Consumer, Mapping[str, int]] = {}
@@ -47,6 +47,12 @@ class Supply(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     overcommit: Overcommit = compute.DEFAULT
     unknown: tuple[str, ...] = ()
     """What could not be read, and what follows: a sentence each."""
+
+
+class Supply(Sizes, frozen=True, kw_only=True, dict=True):
+    """What a Harvester cluster has."""
+
+    ledger: Ledger
 
     @cached_property
     def vms(self) -> MachineVms:
@@ -62,6 +68,8 @@ class Managed(msgspec.Struct, frozen=True, kw_only=True):
     """By kind, namespace and name."""
     machines: Mapping[tuple[str, str, str], tuple[str, ...]] = {}
     """Names of VMs by namespace, cluster and pool."""
+    unread: frozenset[str] = frozenset()
+    """Kinds of configurations that may not be read."""
     made_of: Mapping[tuple[str, str, str], Mapping[str, Any]] = {}
     """What machines were made of: options of the driver, by kind of the configuration, namespace
     and name of the VM."""
@@ -70,21 +78,32 @@ class Managed(msgspec.Struct, frozen=True, kw_only=True):
 
 async def harvester(client: Client) -> Supply:
     """What a Harvester cluster has. Raises KubeError; NotFoundError where Laneway is missing."""
+    seen, found = await asyncio.gather(look_at_ledger(client), sizes(client))
+    return supplied(
+        build(seen.facts),
+        replace(found, unknown=tuple(dict.fromkeys((*seen.unknown, *found.unknown)))),
+    )
+
+
+def supplied(ledger: Ledger, found: Sizes) -> Supply:
+    """The same, put together."""
+    return Supply(ledger=ledger, **asdict(found))
+
+
+async def sizes(client: Client) -> Sizes:
+    """The CPU and memory of a Harvester cluster, as far as they may be read. Raises KubeError."""
     unknown: list[str] = []
-    seen, nodes, pods, settings = await asyncio.gather(
-        look_at_ledger(client),
+    nodes, pods, settings = await asyncio.gather(
         _perhaps(client, supply.NODES, unknown, "CPU and memory are not checked"),
         _perhaps(client, PODS, unknown, "CPU and memory are not checked"),
         _perhaps(client, served(Setting), unknown, "the default overcommitment is assumed"),
     )
-    ledger = build(seen.facts)
     known = None if nodes is None or pods is None else supply.free(nodes, pods)
-    return Supply(
-        ledger=ledger,
+    return Sizes(
         free=known,
         needs=supply.of_vms(pods or ()),
         overcommit=overcommit(settings or ()),
-        unknown=tuple(dict.fromkeys((*seen.unknown, *unknown))),
+        unknown=tuple(dict.fromkeys(unknown)),
     )
 
 
@@ -93,10 +112,14 @@ async def management(client: Client, namespace: str) -> Managed:
     unknown: list[str] = []
     clusters = await _all(client, rancher.GUEST_CLUSTERS, namespace, unknown)
     configs: dict[tuple[str, str, str], MachineConfig] = {}
+    unread: set[str] = set()
     made_of: dict[tuple[str, str, str], Mapping[str, Any]] = {}
     for kind, resource in rancher.CONFIGS.items():
         why = f"pools with a {kind} are not judged"
-        for one in await _perhaps(client, resource, unknown, why, namespace) or ():
+        found = await _perhaps(client, resource, unknown, why, namespace)
+        if found is None:
+            unread.add(kind)
+        for one in found or ():
             configs[kind, one.metadata.namespace, one.metadata.name] = one
         why = "machines that a rolling update replaces are recognised by their devices alone"
         infra = rancher.INFRA_MACHINES[kind]
@@ -110,6 +133,7 @@ async def management(client: Client, namespace: str) -> Managed:
         clusters=tuple(sorted(clusters, key=lambda one: one.metadata.name)),
         configs=configs,
         machines=by_pool(machines),
+        unread=frozenset(unread),
         made_of=made_of,
         unknown=tuple(dict.fromkeys(unknown)),
     )

@@ -31,6 +31,8 @@ from laneway.core.refusals.machine_pools import (
 
 _NODES = 3
 """So many nodes are named."""
+_MANY = 10_000
+"""More machines than any node has room for."""
 
 _STAGES = 16
 """So many stages of a rolling update are looked at one by one."""
@@ -45,6 +47,20 @@ class _Stage(NamedTuple):
     gone: Sequence[Machine]
     needed: int
     """How many new machines are there then, or must be."""
+
+
+class Place(NamedTuple):
+    """A node, as a machine of a pool finds it once all machines that go are gone."""
+
+    node: str
+    closed: str
+    """Why nothing can start there, in words; empty: it can."""
+    allowed: bool
+    """Whether the machines of the pool may be there."""
+    free: Mapping[str, int]
+    """Devices, CPU and memory; empty where it is closed."""
+    room: int | None
+    """For how many more machines of the pool there is room; None: nothing limits them here."""
 
 
 class About(NamedTuple):
@@ -104,6 +120,31 @@ def judge(
     return Judgement(rooms, tuple(refusals), () if refusals else tuple(warnings))
 
 
+def places(
+    pools: Sequence[Pool],
+    pool: Pool,
+    ledger: Ledger,
+    compute: Free | None,
+    others: Sequence[Pool] = (),
+) -> list[Place]:
+    """Each node as one of the pools finds it."""
+    case = _Case(pools, others, ledger, compute)
+    leaving = [machine for one in pools for machine in one.leaving]
+    free = case.free([*leaving, *case.waiting])
+    kind = case.kind(pool, _MANY)
+    rooms = room(kind, free)
+    return [
+        Place(
+            name,
+            node.closed,
+            pool.nodes is None or name in pool.nodes,
+            free.get(name, {}),
+            rooms.get(name, 0) if any(kind.needs.values()) or name not in free else None,
+        )
+        for name, node in ledger.nodes.items()
+    ]
+
+
 class _Case(NamedTuple):
     """What is judged, and by what."""
 
@@ -111,7 +152,7 @@ class _Case(NamedTuple):
     others: Sequence[Pool]
     ledger: Ledger
     compute: Free | None
-    naming: Callable[[Consumer], str]
+    naming: Callable[[Consumer], str] = str
 
     @property
     def waiting(self) -> list[Machine]:

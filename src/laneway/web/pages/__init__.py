@@ -11,13 +11,28 @@ from laneway.web.pages import (
     objects,
     overview,
     pci,
+    pools,
     usb,
     vgpus,
     vms,
 )
 from laneway.web.visit import Site
 
-_MODULES = (overview, gpus, vgpus, mig, pci, networks, usb, vms, nodes, hosts, activity, objects)
+_MODULES = (
+    overview,
+    gpus,
+    vgpus,
+    mig,
+    pci,
+    networks,
+    usb,
+    vms,
+    pools,
+    nodes,
+    hosts,
+    activity,
+    objects,
+)
 
 PAGES: tuple[Page, ...] = tuple(page for module in _MODULES for page in module.PAGES)
 ACTIONS: tuple[Action, ...] = tuple(action for module in _MODULES for action in module.ACTIONS)

@@ -99,9 +99,8 @@ def pasted(text: str) -> str:
 
 async def person_of(client: Client, token: str, now: float) -> Person:
     """The user that the API server recognises. Raises RefusedError."""
-    body = {"apiVersion": REVIEWS.api_version, "kind": "SelfSubjectReview"}
     try:
-        found = (await client.unwaiting().create(REVIEWS, body)).status.user_info
+        found = await _review(client.unwaiting())
     except UnauthorizedError:
         ends = expiry(token)
         is_past = ends is not None and ends <= now
@@ -115,6 +114,19 @@ async def person_of(client: Client, token: str, now: float) -> Person:
     if not found.username or found.username == _ANONYMOUS:
         raise RefusedError(Problem("token_refused"))
     return Person(found.username, found.groups)
+
+
+async def name_of(client: Client) -> str:
+    """Whom an API server takes the user of a client for. Raises KubeError."""
+    found = await _review(client)
+    if found.username in ("", _ANONYMOUS):
+        raise UnauthorizedError(401, "Unauthorized", "the credentials are of no user")
+    return found.username
+
+
+async def _review(client: Client) -> _UserInfo:
+    body = {"apiVersion": REVIEWS.api_version, "kind": "SelfSubjectReview"}
+    return (await client.create(REVIEWS, body)).status.user_info
 
 
 def expiry(token: str) -> float | None:

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from laneway.kube.client import Client
 from laneway.web.access import Access
+from laneway.web.management import Management
 from laneway.web.session.identity import Person
 
 SWEEP_SECONDS = 15.0
@@ -49,6 +50,8 @@ class Session:
     browser: str = field(repr=False)
     until: float
     used: float
+    management: Management = field(default_factory=Management, repr=False)
+    """What the user sees of the Rancher management cluster."""
     ended: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
     """Set when the session is over: a stream of it ends then."""
     id: str = field(default="", repr=False)
@@ -183,5 +186,6 @@ class Sessions:
 
 
 async def _close(session: Session) -> None:
+    await session.management.end()
     await session.access.close()
     await session.client.__aexit__(None, None, None)

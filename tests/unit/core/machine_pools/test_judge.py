@@ -11,7 +11,7 @@ from laneway.core.ledger.build import build
 from laneway.core.ledger.facts import Demand, Facts
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.machine_pools import judge as judge_module
-from laneway.core.machine_pools.judge import Judgement, judge
+from laneway.core.machine_pools.judge import Judgement, judge, places
 from laneway.core.machine_pools.pool import Machine, Pool
 from laneway.core.refusals import (
     InsufficientCompute,
@@ -223,3 +223,22 @@ def test_a_long_rolling_update_is_searched_for_where_it_stops(
     assert [one.replaced for one in found if isinstance(one, SurgeBlocked)] == stops
     monkeypatch.setattr(judge_module, "_STAGES", 1_000)
     assert judge([one], ledger, None) == searched
+
+
+def test_each_node_has_room_for_so_many_machines_once_those_that_leave_are_gone(
+    write: Any,
+) -> None:
+    devices = [*write.devices("n1", 2), *write.devices("n2", 1), *write.devices("n3", 1)]
+    nodes = write.nodes("n1", "n2", "n4", n3="the node is cordoned")
+    ledger = made(devices, write.running("old", "n1"), nodes=nodes)
+    compute = {name: {"cpu": 1_000, "memory": 8 * GIB} for name in ("n1", "n2", "n3", "n4")}
+    old = machines(write, "old", stays=False)
+    one = pool(write, 1, cpu=1_000, memory=GIB, machines=old, nodes=frozenset({"n1", "n3"}))
+    found = {place.node: place for place in places([one], one, ledger, compute)}
+    rooms = {name: place.room for name, place in found.items()}
+    assert rooms == {"n1": 1, "n2": 0, "n3": 0, "n4": 0}, "of n1, one processor is free"
+    assert found["n1"].free[write.small] == 2
+    assert (found["n3"].closed, found["n3"].free) == ("the node is cordoned", {})
+    assert not found["n2"].allowed
+    plain = pool(write, 1, devices={})
+    assert places([plain], plain, ledger, None)[0].room is None, "nothing is known that limits it"

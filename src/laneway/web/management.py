@@ -1,0 +1,246 @@
+"""What a session knows of the Rancher management cluster, and of CPU and memory on Harvester.
+
+All of it is read with the rights of the user, so the interface needs none of its own: with the
+user's client where the served cluster is the management cluster too, else with credentials for the
+other one. These are a token that the user has pasted, or those of the kubeconfig that the interface
+was started with; the latter only for the user whom the served cluster takes the interface itself
+for, which is the person who started it.
+
+It is read when a page is opened, and again every few seconds while one is open in a browser.
+What is known stays while the management cluster does not answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from laneway.controllers.machine_pools import look
+from laneway.controllers.machine_pools.judged import ClusterState, judged
+from laneway.controllers.machine_pools.look import Managed, Sizes, Supply, supplied
+from laneway.core.ledger.ledger import Ledger
+from laneway.kube.client import Client
+from laneway.kube.cluster import ClusterConfig
+from laneway.kube.errors import (
+    ApiError,
+    ForbiddenError,
+    KubeError,
+    is_outage,
+)
+from laneway.kube.rancher import WORKSPACE
+from laneway.web.access import Access
+from laneway.web.derived import Once
+from laneway.web.session.attempts import Attempts
+from laneway.web.session.identity import client_for, name_of
+
+PAUSE_SECONDS = 5.0
+"""Between two looks."""
+SHARE = 10
+"""A look that takes long is followed by a pause of so many times that."""
+PATIENCE_SECONDS = 3.0
+"""A page waits so long for news if something is known already."""
+
+
+Changed = Callable[[], None]
+
+
+class Remote:
+    """A management cluster that is not the served one."""
+
+    def __init__(self, config: ClusterConfig, process: Client) -> None:
+        """`process`: the interface's own client of the served cluster."""
+        self.config = config
+        self._process = process
+        self._owner: str | None = None
+        self._attempts = Attempts()
+
+    def wait(self, name: str) -> float:
+        """0 counts one attempt of a user to sign in, which may be made; else seconds until then."""
+        return self._attempts.wait(name)
+
+    async def credentials_are_of(self, name: str) -> bool:
+        """Whether the credentials of the kubeconfig are this user's. Raises KubeError."""
+        if self._owner is None:
+            self._owner = await name_of(self._process.unwaiting())
+        return name == self._owner
+
+
+class Known(NamedTuple):
+    """What was read."""
+
+    managed: Managed
+    sizes: Sizes
+
+
+class Judged(NamedTuple):
+    """What follows from it, with the ledger."""
+
+    managed: Managed
+    supply: Supply
+    clusters: list[ClusterState]
+
+
+class Management:
+    """What one session knows."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.client: Client | None = None
+        """Requests to another management cluster with the user's own credentials."""
+        self.access: Access | None = None
+        """The rights of the user there."""
+        self.name = ""
+        """Of the user there, whose token was pasted."""
+        self.known: Known | None = None
+        self.problem: KubeError | None = None
+        """Why the last look gave nothing."""
+        self.since: datetime | None = None
+        """When what is known was read."""
+        self._clock = clock
+        self._at, self._took = -math.inf, 0.0
+        self._task: asyncio.Task[None] | None = None
+        self._judged: Once[Judged] = Once()
+        self._ended = False
+
+    async def sign_in(self, config: ClusterConfig, token: str) -> None:
+        """Take a token of the user. Raises KubeError."""
+        async with contextlib.AsyncExitStack() as stack:
+            client = await stack.enter_async_context(client_for(config, token))
+            name = await name_of(client.unwaiting())
+            if self._ended:
+                return
+            stack.pop_all()  # It is closed with the session.
+        await self.close()
+        self.name = name
+        self._take(client)
+
+    async def open(self, config: ClusterConfig) -> None:
+        """Use credentials that are the user's own already."""
+        if self.client is not None or self._ended:
+            return
+        client = Client(config, user_agent="laneway-ui", connect_delays=())
+        await client.__aenter__()
+        self._take(client)
+
+    def _take(self, client: Client) -> None:
+        self.client, self.access = client, Access(client)
+
+    async def end(self) -> None:
+        """Forget everything for good: pages of the session may still be open."""
+        self._ended = True
+        await self.close()
+
+    async def close(self) -> None:
+        """Forget everything."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        client, access = self.client, self.access
+        self.client = self.access = self.known = self.problem = None
+        self.name, self._at = "", -math.inf
+        if access is not None:
+            await access.close()
+        if client is not None:
+            await client.__aexit__(None, None, None)
+
+    async def look_now(self, client: Client, harvester: Client) -> None:
+        """See what there is now, because something depends on it."""
+        if self._task is not None:
+            await asyncio.wait([self._task])  # It may have read before the latest write.
+        self._task = asyncio.create_task(self._look(client, harvester))
+        await asyncio.wait([self._task])
+        _raise(self._task)
+
+    async def look(self, client: Client, harvester: Client) -> None:
+        """See what there is, if the last look was not a moment ago.
+
+        `client`: of the management cluster; `harvester`: of the served one.
+        """
+        rest = max(PAUSE_SECONDS, SHARE * self._took) - (self._clock() - self._at)
+        if rest <= 0 or self.known is None:
+            await self._wait(client, harvester)
+
+    async def follow(
+        self, client: Callable[[], Awaitable[Client | None]], harvester: Client, changed: Changed
+    ) -> None:
+        """Look again and again until cancelled, and tell of what is new.
+
+        `client`: that of the management cluster, which may be another one after a sign-in.
+        """
+        told = self._news()
+        while True:
+            await asyncio.sleep(max(PAUSE_SECONDS, SHARE * self._took))
+            with contextlib.suppress(KubeError):
+                if (found := await client()) is not None:
+                    await self.look(found, harvester)
+            if (news := self._news()) != told:
+                told = news
+                changed()
+
+    def _news(self) -> tuple[object, str]:
+        return self.known, str(self.problem or "")
+
+    def judged(self, ledger: Ledger) -> Judged | None:
+        """The pools as they are judged; None while nothing is known."""
+        if (known := self.known) is None:
+            return None
+        return self._judged.get(lambda: _judge(known, ledger), known, ledger)
+
+    async def _wait(self, client: Client, harvester: Client) -> None:
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._look(client, harvester))
+        patience = PATIENCE_SECONDS if self.known is not None else None
+        await asyncio.wait([self._task], timeout=patience)
+        _raise(self._task)
+
+    async def _look(self, client: Client, harvester: Client) -> None:
+        began = self._clock()
+        try:
+            managed, sizes = await asyncio.gather(
+                _managed(client.unwaiting()), _sizes(harvester.unwaiting())
+            )
+        except KubeError as error:
+            self.problem = error
+            if isinstance(error, ApiError) and not is_outage(error):
+                self.known = None  # What the user may not see any more is not shown.
+        else:
+            found = Known(managed, sizes)
+            if found != self.known:
+                self.known = found
+            self.problem, self.since = None, datetime.now(UTC)
+        self._at = self._clock()
+        self._took = self._at - began
+
+
+def _raise(task: asyncio.Task[None]) -> None:
+    """Raise what a task has failed with, which is a defect."""
+    if task.done() and not task.cancelled():
+        task.result()
+
+
+async def _managed(client: Client) -> Managed:
+    """In all namespaces, or else in that of Rancher's default workspace."""
+    try:
+        return await look.management(client, "")
+    except ForbiddenError:
+        found = await look.management(client, WORKSPACE)
+    why = f"you may not list clusters in all namespaces: only those of {WORKSPACE} are shown"
+    return replace(found, unknown=(why, *found.unknown))
+
+
+async def _sizes(client: Client) -> Sizes:
+    try:
+        return await look.sizes(client)
+    except KubeError as error:
+        return Sizes(unknown=(f"CPU and memory are not checked: {error}",))
+
+
+def _judge(known: Known, ledger: Ledger) -> Judged:
+    supply = supplied(ledger, known.sizes)
+    return Judged(known.managed, supply, judged(known.managed, supply))

@@ -1,0 +1,89 @@
+"""All devices of a pool are removed, once its user has seen which machines that replaces."""
+
+from __future__ import annotations
+
+from laneway.changes.errors import ChangeError, RefusedError
+from laneway.changes.machine_pools import Edit, Wanted
+from laneway.web.judged import world_of
+from laneway.web.page import Action, Again, Context, Done, Page
+from laneway.web.pages.pools import seen, trying
+from laneway.web.pages.pools.choices import title_of
+from laneway.web.pages.pools.seen import Gate
+from laneway.web.pages.pools.verdict import verdict
+from laneway.web.pages.vms.resources import url_of
+from laneway.web.visit import Visit
+
+_NONE = Wanted("", "", {})
+
+
+def _context(visit: Visit) -> Context:
+    known, ledger, texts = seen.judged(visit), visit.ledger, visit.texts
+    frame = seen.frame(visit, known)
+    title = texts("pools.remove_title", name=visit.name("pool"))
+    if isinstance(known, Gate) or ledger is None:
+        return {**frame, "title": title}
+    pool, world = seen.named(visit, known), world_of(visit)
+    title = texts("pools.remove_title", name=pool.title)
+    against: list[str] = []
+    edit: Edit | None = None
+    try:
+        edit = trying.plan(pool, known, _NONE)
+    except RefusedError as error:
+        against = list(error.reasons)
+    except ChangeError as error:
+        against = [str(error)]
+    no_devices, _ = seen.missing(visit, pool)
+    held = [
+        share
+        for one in pool.state.pool.machines
+        for share in ledger.shares.get(one.vm, ())
+        if share.resource in pool.state.pool.devices
+    ]
+    return {
+        **frame,
+        "title": title,
+        "pool": pool,
+        "crumbs": seen.crumbs(visit, pool, title),
+        "devices": [
+            (count, title_of(one, world)) for one, count in sorted(pool.state.pool.devices.items())
+        ],
+        "held": sorted(share.name for share in held),
+        "device_url": lambda name: url_of(name, world),
+        "against": against,
+        "verdict": verdict(visit, edit) if edit is not None else None,
+        "reason": no_devices or _nothing(visit, edit),
+    }
+
+
+def _nothing(visit: Visit, edit: Edit | None) -> str:
+    """Why there is nothing to remove."""
+    if edit is None:
+        return visit.texts("pools.mend_first")
+    return "" if edit.changes else visit.texts("pools.has_none")
+
+
+async def _act(visit: Visit) -> Done | Again:
+    await seen.load_rights(visit)
+    known = seen.judged(visit)
+    if isinstance(known, Gate):
+        return Again({"": [visit.texts("pools.not_known")]})
+    pool = seen.named(visit, known)
+    try:
+        await trying.save(visit, _NONE)
+    except RefusedError as error:
+        return Again({"": list(error.reasons)})
+    return Done(pool.path, visit.texts("pools.removed", name=pool.title))
+
+
+PAGES = (
+    Page(
+        "/pools/{namespace}/{cluster}/{pool}/remove",
+        "pools-remove.html",
+        _context,
+        kinds=seen.KINDS,
+        asks=seen.ASKS,
+        prepare=seen.load_rights,
+        meanwhile=seen.follow,
+    ),
+)
+ACTIONS = (Action("/pools/{namespace}/{cluster}/{pool}/remove", _act),)
