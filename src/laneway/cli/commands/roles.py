@@ -260,6 +260,12 @@ Example: two managers, in pods of a Deployment.
     "once it is to install another driver.",
 )
 @click.option(
+    "--machine-capacity",
+    is_flag=True,
+    help="Write what a machine of Cluster API on KubeVirt has, with its GPUs, into annotations of "
+    "MachineDeployments and MachineSets: the cluster autoscaler reads them to scale from zero.",
+)
+@click.option(
     "--vsphere",
     type=click.Choice(VSPHERE),
     default=VSPHERE[0],
@@ -289,6 +295,7 @@ def manager(
     namespace: str,
     webhook_certificates: str,
     driver_toolkit: bool,
+    machine_capacity: bool,
     vsphere: str,
     vsphere_check_nodes: bool,
     vsphere_check_image: str | None,
@@ -318,6 +325,7 @@ def manager(
         health_address,
         certificates=webhook_certificates == CERTIFICATES[0],
         drivers=driver_toolkit,
+        machine_capacity=machine_capacity,
         vsphere=vsphere,
         check_nodes=vsphere_check_nodes,
         check_image=vsphere_check_image,
