@@ -53,6 +53,9 @@ from laneway.sim.persistence import HostLogError
 from laneway.sim.spec import Spec
 from laneway.simcluster.clusterapi.guests import is_guest
 from laneway.simcluster.clusterapi.install import install as install_cluster_api
+from laneway.simcluster.clusterapi.kubevirt.install import install as install_capk
+from laneway.simcluster.clusterapi.objects import KUBEVIRT as CAPK
+from laneway.simcluster.clusterapi.objects import VSPHERE
 from laneway.simcluster.kubevirt import install as kubevirt
 from laneway.simcluster.node import mark_silent, register
 from laneway.simcluster.rancher.controller import SimulatedRancher
@@ -84,6 +87,8 @@ class Options:
     """Whether agents say in ResourceSlices what they advertise."""
     vsphere: bool = False
     """Whether machines of Cluster API on vSphere are made."""
+    cluster_api: bool = False
+    """Whether those on KubeVirt are; not both."""
     rancher: bool = False
     """Whether machine pools of Rancher's guest clusters become VMs."""
     ui_port: int = 0
@@ -148,6 +153,8 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
                 if options.vsphere:
                     await install_cluster_api(client)
                     working |= {name for name, node in known.items() if is_guest(node)}
+                if options.cluster_api:
+                    await install_capk(client)
                 if options.rancher:
                     await install_rancher(client)
                 await mark_silent(client, working)
@@ -193,10 +200,13 @@ def _cluster_api(
     staff: Staff, config: ClusterConfig, options: Options, data: DataDir
 ) -> contextlib.AbstractAsyncContextManager[None]:
     """Cluster API, where it is desired for."""
-    if not options.vsphere:
+    if not (options.vsphere or options.cluster_api):
         return contextlib.nullcontext()
     return simulated_cluster_api(
-        staff.config(config, KUBERNETES), data.kubeconfig, schedule=not options.simulate
+        staff.config(config, KUBERNETES),
+        data.kubeconfig,
+        VSPHERE if options.vsphere else CAPK,
+        schedule=not options.simulate,
     )
 
 
@@ -256,6 +266,7 @@ async def _agents(
         families.registry,
         identity="laneway-up",
         timing=Timing(lease_seconds=300, renew_seconds=240.0),
+        machine_capacity=options.cluster_api,
         vsphere="standalone" if options.vsphere else "none",
         check_nodes=options.vsphere,
     )

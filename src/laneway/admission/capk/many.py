@@ -18,6 +18,7 @@ from laneway.admission.clusterapi.many import Many, Name
 from laneway.admission.verdict import ALLOWED, Verdict
 from laneway.admission.vms import limits
 from laneway.admission.vms.number import LIMIT
+from laneway.admission.vms.validate import twice
 from laneway.admission.world import World
 from laneway.core.machine_pools.judge import Judgement
 from laneway.core.machine_pools.judge import judge as judge_pools
@@ -65,7 +66,9 @@ def _judged(found: Wanted, world: World) -> Verdict:
     asked = found.devices.all
     if len(asked) > LIMIT:
         return _never((TooManyDevices(len(asked), LIMIT),), found)
-    if never := (*limits.conflicts(found.devices, world), *limits.too_many(asked, world)):
+    devices = found.devices
+    never = (*limits.conflicts(devices, world), *twice(asked), *limits.too_many(asked, world))
+    if never:
         return _never(never, found)
     ledger = world.ledger()
     if ledger is None:

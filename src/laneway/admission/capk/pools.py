@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
+from laneway.admission.capk.guests import as_made, nodes_of
 from laneway.admission.capk.places import Place, place_of
-from laneway.admission.capk.templates import as_made
 from laneway.admission.clusterapi.known import (
     LABEL_CONTROL_PLANE,
     LABEL_DEPLOYMENT,
@@ -19,8 +19,8 @@ from laneway.admission.vms.number import LIMIT
 from laneway.admission.world import World
 from laneway.core.ledger.facts import Consumer, ConsumerKind, Phase
 from laneway.core.ledger.ledger import Ledger
-from laneway.core.machine_pools import affinity, pool
-from laneway.kube.capk import GROUP, TEMPLATE, GuestSpec, KubevirtMachineTemplate
+from laneway.core.machine_pools import pool
+from laneway.kube.capk import GROUP, TEMPLATE, KubevirtMachineTemplate
 from laneway.kube.clusterapi import Machine, Reference
 from laneway.kube.kubevirt import Devices
 from laneway.kube.store import Store
@@ -72,7 +72,7 @@ def pool_of(found: Wanted, ledger: Ledger, world: World, name: str = "") -> pool
         quantity=max(found.new.replicas, 0),
         devices=counted(found.devices.all),
         unavailable=found.new.unavailable,
-        nodes=_nodes(guest, ledger),
+        nodes=nodes_of(guest, ledger),
         machines=tuple(_machines(found, ledger, world)),
     )
 
@@ -109,17 +109,6 @@ def _found(which: Name, many: Many, world: World) -> Wanted | None:
     if place_of(template, which.namespace, many.cluster, world) is not Place.HERE:
         return None
     return wanted(which, many, template, world)
-
-
-def _nodes(guest: GuestSpec, ledger: Ledger) -> frozenset[str] | None:
-    """Where the VMs may be; None: anywhere."""
-    allowed = ledger.with_labels(guest.node_selector) if guest.node_selector else None
-    terms = affinity.required(guest.affinity)
-    if terms is None:
-        return allowed
-    labels = {name: node.labels for name, node in ledger.nodes.items()}
-    found = affinity.nodes(terms, labels)
-    return found if allowed is None else found & allowed
 
 
 def _machines(found: Wanted, ledger: Ledger, world: World) -> Iterator[pool.Machine]:

@@ -1,25 +1,27 @@
 """The rules for KubevirtMachineTemplates: each is judged like a VM that is stopped.
 
-What no VM may have is refused, what none could have now is a warning. Where it is not known that
-the VMs will be in this cluster, all of it is a warning. Whether the user may have the devices is
-asked when CAPK makes a VM, in CAPK's name.
+What no VM may have is refused; that no node has the devices, free or not, is a warning. Where it is
+not known that the VMs will be in this cluster, all of it is a warning. Whether a user may have the
+devices is asked when CAPK makes a VM, of CAPK's account.
 """
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
+from laneway.admission.capk.guests import as_made, nodes_of
 from laneway.admission.capk.places import Place, place_of
 from laneway.admission.request import Operation, Request
 from laneway.admission.verdict import ALLOWED, Granted, Rules, Verdict
-from laneway.admission.vms.mutate import as_stored
+from laneway.admission.vms.devices import counted
 from laneway.admission.vms.validate import NO_DEVICES, Case, judge_case, with_unseen
 from laneway.admission.world import World
+from laneway.core.ledger.explain import why_not
+from laneway.core.ledger.room import Room
 from laneway.core.phrases import shown
 from laneway.core.refusals import FieldInvalid, Refusal
-from laneway.kube.capk import KubevirtMachineTemplate, VmSpec
+from laneway.kube.capk import GuestSpec, KubevirtMachineTemplate
 from laneway.kube.clusterapi import LABEL_CLUSTER
-from laneway.kube.kubevirt import InstanceSpec
+
+_NEVER = "No VM of this template can start, even with all devices free: "
 
 
 def judge(request: Request[KubevirtMachineTemplate], world: World, granted: Granted) -> Verdict:
@@ -34,9 +36,12 @@ def judge(request: Request[KubevirtMachineTemplate], world: World, granted: Gran
         place = place_of(new, request.namespace, cluster, world)
         if place is Place.ELSEWHERE:
             return Verdict(warnings=(elsewhere(name),))
-        title = f"{request.namespace}/{name}"
-        case = Case(title, as_made(vm, world), NO_DEVICES, runs=False, granted=True)
+        guest, title = as_made(vm, world), f"{request.namespace}/{name}"
+        # Whether there is room is asked of the machines that are made of it.
+        case = Case(title, guest, NO_DEVICES, runs=False, vms=0, granted=True)
         verdict = judge_case(case, request.requester, world, granted)
+        if verdict.allowed:
+            verdict = Verdict(warnings=(*verdict.warnings, *_never(guest, world).warnings))
         verdict = verdict if place is Place.HERE else only_warned(verdict)
     else:
         verdict = ALLOWED
@@ -46,10 +51,16 @@ def judge(request: Request[KubevirtMachineTemplate], world: World, granted: Gran
 RULES = Rules(judge)
 
 
-def as_made(vm: VmSpec, world: World) -> InstanceSpec:
-    """What each VM gets to have: it is mutated when CAPK makes it."""
-    spec = vm.template.spec
-    return replace(spec, domain=replace(spec.domain, devices=as_stored(vm, world)))
+def _never(guest: GuestSpec, world: World) -> Verdict:
+    """That no node has the devices of one VM, free or not."""
+    ledger = world.ledger()
+    resources = counted(guest.domain.devices.all)
+    if ledger is None or not resources:
+        return ALLOWED
+    room = Room(ledger, resources, nodes_of(guest, ledger))
+    for consumer in ledger.demands:
+        room.release(consumer)
+    return Verdict(warnings=tuple(f"{_NEVER}{one.words}" for one in why_not(ledger, room, 1)))
 
 
 def only_warned(verdict: Verdict) -> Verdict:

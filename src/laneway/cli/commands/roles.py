@@ -82,6 +82,12 @@ Example: this host and a simulated server with an NVIDIA A2.
     "is simulated; the vCenters are those that the objects name.",
 )
 @click.option(
+    "--cluster-api",
+    is_flag=True,
+    help="Also simulate Cluster API and its provider for KubeVirt (CAPK): Machines become VMs of "
+    "simulated hosts.",
+)
+@click.option(
     "--rancher",
     is_flag=True,
     help="Also simulate Rancher: the machine pools of guest clusters become VMs of simulated "
@@ -97,6 +103,7 @@ def up(
     ui_port: int,
     dra: bool,
     vsphere: bool,
+    cluster_api: bool,
     rancher: bool,
     log_level: str,
     log_format: str | None,
@@ -111,6 +118,12 @@ def up(
         raise click.UsageError("--no-local leaves no host: add --simulate or --vsphere")
     if rancher and not simulate:
         raise click.UsageError("--rancher needs simulated hosts for its machines: add --simulate")
+    if cluster_api and not simulate:
+        raise click.UsageError("--cluster-api needs simulated hosts for its VMs: add --simulate")
+    if cluster_api and vsphere:
+        raise click.UsageError(
+            "--cluster-api and --vsphere exclude each other: choose one provider"
+        )
     from laneway.cli.logs import configure
     from laneway.cli.processes.up import run_everything
 
@@ -122,6 +135,7 @@ def up(
         port=port,
         dra=dra,
         vsphere=vsphere,
+        cluster_api=cluster_api,
         rancher=rancher,
         ui_port=ui_port,
     )

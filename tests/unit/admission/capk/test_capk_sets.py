@@ -215,12 +215,13 @@ async def test_without_devices_nothing_is_said(scene: Any) -> None:
     assert await scene.warned(scene.many(99, "plain")) == []
 
 
-async def test_displays_and_names_are_those_that_the_vms_will_have(scene: Any) -> None:
-    """A VM of several vGPUs gets unique names and one display when it is made."""
-    entries = [{"name": "gpu", "deviceName": RESOURCE}] * 2
-    guest = {"domain": {"devices": {"gpus": entries}}}
-    scene.template("twice", guest=guest)
-    assert await scene.refused(scene.many(2, "twice", limits=NO_SURGE)) == []
+async def test_displays_and_lists_are_those_that_the_vms_will_have(scene: Any) -> None:
+    """A VM of several vGPUs gets one display, and each resource in one list, when it is made."""
+    first, second = ({"name": f"g{n}", "deviceName": RESOURCE} for n in range(2))
+    shows = {"virtualGPUOptions": {"display": {"enabled": True}}}
+    for devices in ({"gpus": [first | shows, second]}, {"gpus": [first], "hostDevices": [second]}):
+        scene.template("two", guest={"domain": {"devices": devices}})
+        assert await scene.refused(scene.many(2, "two", limits=NO_SURGE)) == []
 
 
 async def test_what_no_vm_may_have_is_refused_of_the_template(scene: Any) -> None:
@@ -229,6 +230,9 @@ async def test_what_no_vm_may_have_is_refused_of_the_template(scene: Any) -> Non
     scene.template("shows", guest={"domain": {"devices": {"gpus": entries}}})
     path = "spec.template.spec.infrastructureRef.name"
     assert await scene.refused(scene.many(1, "shows")) == [(path, "MultipleDisplays")]
+    same = [{"name": "gpu", "deviceName": RESOURCE}] * 2
+    scene.template("same", guest={"domain": {"devices": {"gpus": same}}})
+    assert await scene.refused(scene.many(1, "same")) == [(path, "DuplicateDeviceName")]
     scene.template("many", gpus=65)
     assert await scene.refused(scene.many(1, "many")) == [(path, "TooManyDevices")]
 

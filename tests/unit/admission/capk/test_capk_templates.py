@@ -21,10 +21,18 @@ async def test_without_its_cluster_the_same_is_a_warning(scene: Any) -> None:
     assert "nvidia.com/NVIDIA_A2-4C" in said
 
 
-async def test_too_little_on_any_node_is_told(scene: Any) -> None:
+async def test_what_no_node_has_free_or_not_is_told(scene: Any) -> None:
+    """Whether there is room now matters for the machines, which may take the place of others."""
+    scene.vm("other", "n1")
     assert await scene.warned(scene.template(gpus=2, labels=LABELS)) == []
     [said] = await scene.warned(scene.template(gpus=3, labels=LABELS))
-    assert said.startswith("The VM cannot start now: nvidia.com/NVIDIA_A2-4Q: 3 requested on one")
+    assert said.startswith(
+        "No VM of this template can start, even with all devices free: nvidia.com/NVIDIA_A2-4Q: 3 "
+        "requested on one node; node n1 has 2 free of 2;"
+    )
+    nowhere = scene.template(guest={"nodeSelector": {"zone": "c"}}, labels=LABELS)
+    [said] = await scene.warned(nowhere)
+    assert "no usable node has any" in said
 
 
 async def test_elsewhere_is_not_judged(scene: Any) -> None:
