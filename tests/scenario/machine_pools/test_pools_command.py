@@ -87,6 +87,22 @@ async def test_a_pool_that_uses_the_last_device_is_shown_and_kept(
     assert "yes" in check.out
 
 
+async def test_a_rolling_update_for_other_reasons_than_devices(
+    world: World, laneway: Laneway, guest: Make, machines: Make, cluster: Any
+) -> None:
+    await two_gpu_nodes(world, vgpus=1)
+    info = json.dumps({"vGPURequests": [{"deviceName": RESOURCE}]})
+    await guest(gpu={"quantity": 2, "cpuCount": "2", "memorySize": "2", "vgpuInfo": info})
+    old = await machines(2)
+    body = {"cpuCount": "1"}
+    await cluster.client.patch(HARVESTER_CONFIGS, "nc-guest-gpu", body, NAMESPACE)
+    pool = await pool_of(laneway)
+    assert {one["name"] for one in pool["machines"] if one["leaves"]} == {
+        one.metadata.name for one in old
+    }
+    assert [one["reason"] for one in pool["warnings"]] == ["SurgeBlocked"]
+
+
 async def test_two_clusters_do_not_get_the_same_devices(
     world: World, laneway: Laneway, guest: Make, machines: Make
 ) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import click
-
 from laneway.changes.machine_pools import find
 from laneway.cli import table
 from laneway.cli.errors import Failure
@@ -17,6 +15,7 @@ from laneway.cli.suggest import did_you_mean
 from laneway.controllers.machine_pools.judged import ClusterState, PoolState, judged
 from laneway.controllers.machine_pools.look import Managed, Supply
 from laneway.core.ledger.ledger import Ledger
+from laneway.core.machine_pools.pool import Pool
 from laneway.kube.client import Client
 from laneway.views import machine_pools as views
 
@@ -130,8 +129,7 @@ def _machines(
             yield table.Row((table.EMPTY, table.EMPTY, "to be created", table.EMPTY, table.EMPTY))
 
     sections = [
-        table.Section(f"{one.spec.name}: {views.devices(one.pool.devices)} each", tuple(rows(one)))
-        for one in pools
+        table.Section(f"{one.spec.name}: {_each(one.pool)}", tuple(rows(one))) for one in pools
     ]
     return table_view(
         _MACHINES,
@@ -144,8 +142,5 @@ def _machines(
     )
 
 
-def told(state: ClusterState) -> None:
-    """Print the warnings of a change."""
-    for one in state.pools:
-        for line in views.words(one, state):
-            click.echo(f"Pool {one.spec.name}: {line}")
+def _each(pool: Pool) -> str:
+    return f"{views.devices(pool.devices)} each" if pool.devices else "no devices"

@@ -10,7 +10,7 @@ import msgspec
 
 from laneway.core.machine_pools.device_info import HOST_DEVICES, VGPUS, Form, read
 from laneway.core.raw import JsonObject
-from laneway.kube.rancher import LABEL_GUEST_CLUSTER, LABEL_MACHINE_SET, LABEL_POOL
+from laneway.kube.rancher import LABEL_GUEST_CLUSTER, LABEL_MACHINE_SET, LABEL_POOL, options
 
 CREATOR = "docker-machine-driver-harvester"
 LABEL_CREATOR = "harvesterhci.io/creator"
@@ -19,13 +19,8 @@ ANNOTATION_TEMPLATE = "laneway-simulation/machine-template"
 
 
 def template_of(config: Mapping[str, Any]) -> str:
-    """What tells one configuration from another: all of its fields."""
-    kept = {
-        name: value
-        for name, value in config.items()
-        if name not in ("metadata", "apiVersion", "kind", "status", "common") and value
-    }
-    return hashlib.sha256(msgspec.json.encode(kept, order="sorted")).hexdigest()[:8]
+    """What tells one configuration from another: all options of the driver."""
+    return hashlib.sha256(msgspec.json.encode(options(config), order="sorted")).hexdigest()[:8]
 
 
 def vm(cluster: str, pool: str, name: str, config: Mapping[str, Any]) -> JsonObject:
