@@ -6,10 +6,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from laneway.admission.capk.templates import elsewhere
 from laneway.admission.clusterapi import sets
 from laneway.admission.request import Operation, Request, Requester
+from laneway.kube.clusterapi import MACHINE_DEPLOYMENTS
+from laneway.kube.resource import Key
 
 RESOURCE = "nvidia.com/NVIDIA_A2-4Q"
 REPLICAS = "spec.replicas"
@@ -252,3 +255,28 @@ async def test_a_scale_is_judged_like_the_set(scene: Any) -> None:
     request = Request(Operation.UPDATE, "workers", "default", Requester("a"), old=old, new=new)
     verdict = sets.judge_deployment_scale(request, scene.world, frozenset())
     assert [one.because for one in verdict.refusals] == ["InsufficientDevices"]
+
+
+async def test_a_machine_that_is_being_deleted_leaves_its_device(scene: Any) -> None:
+    for number in range(4):
+        scene.machine(f"w-{number}", "n1" if number < 2 else "n2")
+    assert await scene.refused(scene.many(5), scene.many(4)) == TOO_FEW
+    found = next(iter(scene.world.cluster_machines))
+    going = structs.replace(found.metadata, deletion_timestamp="2026-11-26T00:00:00Z")
+    scene.world.cluster_machines.put(structs.replace(found, metadata=going))
+    assert await scene.refused(scene.many(5), scene.many(4)) == TOO_FEW
+    assert "requested by each of 2 VMs, and there is enough for 1" in scene.message
+
+
+async def test_what_is_in_the_same_file_is_waited_for(scene: Any) -> None:
+    """Its template, and the cluster that may say that VMs are elsewhere."""
+
+    def known(**more: Any) -> bool:
+        new = MACHINE_DEPLOYMENTS.decode(msgspec.json.encode(scene.many(1, **more)))
+        request = Request(Operation.CREATE, "workers", "default", Requester("a"), new=new)
+        return sets.knows(request, scene.world)
+
+    assert known()
+    assert not known(template="later")
+    scene.world.kubevirt_clusters.drop(Key("default", "c"))
+    assert not known()
