@@ -57,6 +57,7 @@ async def test_a_vm_that_waits_for_a_device_is_no_machine_that_stays(scene: Any)
     scene.machine("w-0", "n2")
     scene.machine("w-1")
     assert await scene.refused(scene.many(3), scene.many(2)) == TOO_FEW
+    assert "requested by each of 2 VMs, and there is enough for 0" in scene.message
     assert await scene.refused(scene.many(1), scene.many(2)) == []
 
 
