@@ -116,7 +116,9 @@ class Scene:
         self.knows("kubevirt_templates", raw)
         return raw
 
-    def machine(self, name: str, node: str = "", *, made_by: str = "", **spec: Any) -> None:
+    def machine(
+        self, name: str, node: str = "", *, made_by: str = "", gpus: int = 1, **spec: Any
+    ) -> None:
         """A Machine of the deployment `workers`, and its VM; on no node it waits for one."""
         labels = {
             "cluster.x-k8s.io/deployment-name": "workers",
@@ -129,11 +131,12 @@ class Scene:
         self.knows(
             "cluster_machines", {"metadata": meta | made, "spec": {"infrastructureRef": ref} | spec}
         )
-        self.vm(name, node)
+        self.vm(name, node, gpus)
 
-    def vm(self, name: str, node: str = "") -> None:
+    def vm(self, name: str, node: str = "", gpus: int = 1) -> None:
         meta = {"name": name, "namespace": "default"}
-        guest = {"domain": {"devices": {"gpus": [{"name": "gpu0", "deviceName": RESOURCE}]}}}
+        entries = [{"name": f"gpu{at}", "deviceName": RESOURCE} for at in range(gpus)]
+        guest = {"domain": {"devices": {"gpus": entries}}}
         spec = {"runStrategy": "Always", "template": {"spec": guest}}
         self.knows("vms", {"metadata": meta, "spec": spec})
         if node:
@@ -210,6 +213,12 @@ class Scene:
     @property
     def message(self) -> str:
         return str(self.answer["status"]["message"])
+
+
+@pytest.fixture
+def make_scene() -> type[Scene]:
+    """An empty one."""
+    return Scene
 
 
 @pytest.fixture
