@@ -75,7 +75,8 @@ class Installed:
         self.left_out: set[str] = set()
         self.names: dict[str, str] = {}
         """The accounts that act, by the header that tells who they are."""
-        self._config = config
+        self.config = config
+        """The administrator's."""
         self._kinds: dict[str, dict[str, Object]] = {}
         self._made: list[str] = []
 
@@ -139,7 +140,7 @@ class Installed:
         """A client that is this account, to be used as an async context manager."""
         user = User(token=await self.token(account, namespace, node))
         self.names[f"Bearer {user.token}"] = account
-        return Client(replace(self._config, user=user))
+        return Client(replace(self.config, user=user))
 
     async def granted(self, client: Client, question: Object) -> None:
         """Wait until an account has a right; the real server learns of roles by watching them."""
@@ -148,7 +149,7 @@ class Installed:
 
 def _here(obj: Object, port: int) -> Object:
     """An object with this machine in the place of the cluster's pods."""
-    if obj["kind"] == "Service" and obj["metadata"]["name"] == WEBHOOK:
+    if obj["kind"] == "Service" and obj["metadata"]["name"] in (WEBHOOK, "laneway-pools-webhook"):
         ports = [{"name": "https", "port": port}]
         spec = {"type": "ExternalName", "externalName": "localhost", "ports": ports}
         return {**obj, "spec": spec}

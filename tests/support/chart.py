@@ -142,11 +142,35 @@ VALUES: dict[str, Object] = {
             },
         }
     },
+    "machine pools judged": {
+        "machinePools": {
+            "webhook": {
+                "enabled": True,
+                "mode": "refuse",
+                "kubeconfigSecret": "clusters",
+                "clientCA": "servers",
+                **_PLACED,
+            }
+        }
+    },
+    "machine pools judged, with certificates of cert-manager": {
+        "machinePools": {
+            "webhook": {"enabled": True, "replicas": 1, "certificates": "cert-manager"}
+        }
+    },
+    "machine pools judged from elsewhere": {"machinePools": {"reader": {"enabled": True}}},
     "devices released": {"uninstall": {"release": True}},
     "more in the log": {"logLevel": "debug"},
     "of a parent": {"global": {"cattle": {"systemDefaultRegistry": "r.example"}}},
 }
-"""Every value that there is, in some set."""
+"""Every value that there is, in some set, but for what leaves out most of the rest."""
+
+MANAGEMENT: Object = {
+    "devices": {"enabled": False},
+    "machinePools": {"webhook": {"enabled": True, "priorityClassName": "laneway"}},
+    "metrics": {"serviceMonitor": {"enabled": True}, "rules": {"enabled": True}},
+}
+"""A management cluster of Rancher without GPUs."""
 
 
 def helm() -> Any:

@@ -16,12 +16,14 @@ import yaml
 from helm_python import Chart
 
 ROOT = Path(__file__).parents[2]
+FILES = [ROOT / "charts/laneway" / f"{name}.yaml" for name in ("alerts", "alerts-machine-pools")]
 TESTS = Path(__file__).parent / "alerts_test.yaml"
 
 
 def rendered() -> str:
     """The rules of the PrometheusRule, as a file of Prometheus."""
-    values = {"metrics": {"rules": {"enabled": True}}}
+    pools = {"webhook": {"enabled": True}}
+    values = {"machinePools": pools, "metrics": {"rules": {"enabled": True}}}
     texts = Chart.load(ROOT / "charts" / "laneway").render(values, name="laneway", namespace="x")
     objects = yaml.safe_load_all(texts["laneway/templates/monitoring.yaml"])
     (rule,) = (one for one in objects if one and one["kind"] == "PrometheusRule")
@@ -34,7 +36,7 @@ def main() -> int:
         rules.write_text(rendered())
         tests.write_text(TESTS.read_text())
         for command in (
-            ["check", "rules", str(ROOT / "charts/laneway/alerts.yaml")],
+            ["check", "rules", *map(str, FILES)],
             ["check", "rules", str(rules)],
             ["test", "rules", str(tests)],
         ):
@@ -42,7 +44,8 @@ def main() -> int:
                 return 1
     untested = {
         rule["alert"]
-        for group in yaml.safe_load((ROOT / "charts/laneway/alerts.yaml").read_text())["groups"]
+        for file in FILES
+        for group in yaml.safe_load(file.read_text())["groups"]
         for rule in group["rules"]
     } - {
         one["alertname"]

@@ -19,17 +19,17 @@ from reference.markdown import block, code, page, table
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/laneway"
-ALERTS = ROOT / "charts/laneway/alerts.yaml"
+ALERTS = [ROOT / "charts/laneway" / f"{name}.yaml" for name in ("alerts", "alerts-machine-pools")]
 
 _INTRODUCTION = """
 Every part of Laneway serves `/metrics` for Prometheus beside `/healthz` and `/readyz`: the agent
-on port 9640, the manager on 9641, the webhook on 9642. `laneway up` serves the agents' and the
-manager's at the address that it prints. [Monitor Laneway](../how-to/monitor.md) says how to have
-them collected.
+on port 9640, the manager on 9641, the webhook on 9642, the webhook for machine pools on 9644.
+`laneway up` serves the agents' and the manager's at the address that it prints.
+[Monitor Laneway](../how-to/monitor.md) says how to have them collected.
 """
 _ALERTS = """
 `metrics.rules.enabled` of the chart installs these; without the Prometheus operator, load
-`charts/laneway/alerts.yaml` as it is.
+`charts/laneway/alerts.yaml` and `charts/laneway/alerts-machine-pools.yaml` as they are.
 """
 _TYPES = {
     "Counter": "counter",
@@ -42,7 +42,8 @@ _NAME = re.compile(r"laneway_[a-z_]+")
 _PARTS = {
     "Agent": ("controllers/metrics.py",),
     "Manager": ("controllers/cluster/", "controllers/ledger/"),
-    "Webhook": ("admission/",),
+    "Webhook": ("admission/metrics.py",),
+    "Webhook for machine pools": ("admission/machine_pools/",),
     "vSphere (of the manager)": ("vsphere/",),
 }
 
@@ -132,9 +133,9 @@ def _texts(node: ast.AST) -> tuple[str, ...]:
 
 
 def _alerts() -> str:
-    found = yaml.safe_load(ALERTS.read_text())
+    groups = [group for file in ALERTS for group in yaml.safe_load(file.read_text())["groups"]]
     parts = [_ALERTS.strip()]
-    for rule in (rule for group in found["groups"] for rule in group["rules"]):
+    for rule in (rule for group in groups for rule in group["rules"]):
         texts = rule["annotations"]
         lasting = f", after {rule['for']}" if "for" in rule else ""
         parts += [

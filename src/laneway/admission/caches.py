@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from functools import partial
 from typing import Any, Self
 
 from laneway.admission.capv.known import HOSTS, RESERVATIONS, KnownHost, KnownReservation
@@ -33,7 +32,6 @@ from laneway.api import (
 )
 from laneway.controllers.ledger.objects import PODS, Pod
 from laneway.controllers.ledger.source import LedgerSource
-from laneway.core.ledger.ledger import Ledger
 from laneway.kube.capk import (
     KUBEVIRT_CLUSTERS,
     KUBEVIRT_TEMPLATES,
@@ -166,7 +164,7 @@ class AdmissionCaches:
         stores: dict[str, Any] = {name: one.store for name, one in known.all.items()}
         world = World(
             **stores,
-            ledger=partial(_ledger, source),
+            ledger=source.current,
             trusted=frozenset(trusted),
             vsphere_refuses=vsphere_refuses,
         )
@@ -183,15 +181,6 @@ class AdmissionCaches:
             for informer in self.informers.all.values():
                 tasks.create_task(informer.run())
             tasks.create_task(self.source.run())
-
-
-FRESH_SECONDS = 0.02
-"""A ledger that takes longer to make is not made while everybody's answers wait."""
-
-
-def _ledger(source: LedgerSource) -> Ledger | None:
-    """As of now; in a large cluster as of a moment ago, made concurrently with the answers."""
-    return source.fresh() if source.build_seconds <= FRESH_SECONDS else source.ledger
 
 
 _PERHAPS = (

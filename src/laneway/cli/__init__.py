@@ -83,6 +83,10 @@ COMMANDS = {
         "laneway.cli.commands.roles:webhook",
         "Run the webhook that reviews writes for the API server.",
     ),
+    "pools-webhook": Entry(
+        "laneway.cli.commands.roles:pools_webhook",
+        "Run the webhook that reviews machine pools for Rancher's management cluster.",
+    ),
     "ui": Entry("laneway.cli.commands.ui:ui", "Serve the web interface of a cluster."),
     "driver-toolkit": Entry(
         "laneway.cli.commands.driver_toolkit:driver_toolkit",

@@ -109,6 +109,8 @@ class Informer(Generic[T_co]):
         self.undecodable: dict[Key, str] = {}
         """Objects that exist but cannot be read now, with the reason."""
         self.counts = Counts()
+        self._problem: KubeError | None = None
+        self._watching_since = math.inf
         self.resource_version = ""
         self._client = client
         self.resource = resource
@@ -121,6 +123,13 @@ class Informer(Generic[T_co]):
         self._clock = clock
         self._sleep = sleep
         self._handlers: list[Handler[T_co]] = []
+
+    @property
+    def problem(self) -> KubeError | None:
+        """Why changes may have been missed; None once the collection is listed or watched again."""
+        if self._clock() - self._watching_since >= SHORT_WATCH:
+            return None
+        return self._problem
 
     def subscribe(self, handler: Handler[T_co]) -> None:
         """Call for every change from now on, and at once for every object already known."""
@@ -143,13 +152,13 @@ class Informer(Generic[T_co]):
         page = PAGE
         while True:
             events = self.counts.events
-            watching_since = math.inf
+            self._watching_since = math.inf
             problem: KubeError | None = None
             try:
                 if not self.resource_version:
                     await self._list(page)
                     page = PAGE
-                watching_since = self._clock()
+                self._watching_since = self._clock()
                 await self._watch()
             except GoneError as error:
                 # While listing: it took longer than the server keeps history. Take it in one piece.
@@ -162,8 +171,11 @@ class Informer(Generic[T_co]):
                 if isinstance(error, NotFoundError):
                     self.unserved = True
                     self.answered.set()
-            lasted = self._clock() - watching_since >= SHORT_WATCH
+            lasted = self._clock() - self._watching_since >= SHORT_WATCH
+            self._watching_since = math.inf
             ended = problem is None or isinstance(problem, GoneError)
+            if not ended:
+                self._problem = problem
             if self.counts.events > events or (
                 lasted and (ended or isinstance(problem, CutOffError))
             ):
@@ -213,6 +225,7 @@ class Informer(Generic[T_co]):
             self._remove(key)
         self.resource_version = version
         self.unserved = False
+        self._problem = None
         self.synced.set()
         self.answered.set()
 
@@ -231,6 +244,7 @@ class Informer(Generic[T_co]):
         async with aclosing(events):
             async for event in events:
                 self.counts.events += 1
+                self._problem = None
                 self._on_event(event)
 
     def _on_event(self, event: WatchEvent) -> None:

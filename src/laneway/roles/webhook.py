@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 from kubebasics.serving.listening import listening
 from laneway.admission.access import AccessReviews
 from laneway.admission.fair_queue import FairQueue
-from laneway.admission.judging import Judging
+from laneway.admission.judging import Judging, Kinds
 from laneway.admission.kinds import KINDS
 from laneway.admission.metrics import AdmissionMetrics
 from laneway.admission.server import application
@@ -77,6 +77,7 @@ class Webhook:
         client_ca: str = "",
         drain_seconds: float = 0.0,
         alone: bool = False,
+        kinds: Kinds = KINDS,
     ) -> None:
         """`port` 0 leaves it to the kernel; an empty host means all addresses, IPv4 and IPv6.
 
@@ -84,7 +85,8 @@ class Webhook:
         answered that have a certificate of these authorities (`TlsFiles`).
         Rights are asked of `client` (SubjectAccessReview), and nothing else. For `drain_seconds`
         after it was cancelled, a webhook is not ready but answers. `alone`: nothing else runs in
-        this process, so what it knows once it is ready is kept from the garbage collector.
+        this process, so what it knows once it is ready is kept from the garbage collector. `kinds`:
+        what it has rules for.
         """
         self.ready = asyncio.Event()
         """Set once it listens and nothing is waited for any more."""
@@ -99,7 +101,7 @@ class Webhook:
         self._stopping = asyncio.Event()
         self._tls = TlsFiles(cert_file, key_file, metrics, client_ca=client_ca)
         fair_queue = FairQueue()
-        judging = Judging(KINDS, caches.world, AccessReviews(client, metrics), metrics, fair_queue)
+        judging = Judging(kinds, caches.world, AccessReviews(client, metrics), metrics, fair_queue)
         self._app = application(judging, metrics, caches.waiting_for, self._stopping, fair_queue)
 
     def waiting_for(self) -> list[str]:

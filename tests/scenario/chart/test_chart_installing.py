@@ -63,8 +63,9 @@ def chart(api: Administrator, tmp_path: Path) -> Path:
         about = yaml.safe_load((folder / "Chart.yaml").read_text())
         del about["kubeVersion"]
         (folder / "Chart.yaml").write_text(yaml.safe_dump(about))
-        webhooks = folder / "templates" / "webhooks.yaml"
-        webhooks.write_text(CONDITIONS.sub("", webhooks.read_text()))
+        for name in ("webhooks.yaml", "pools-webhooks.yaml"):
+            webhooks = folder / "templates" / name
+            webhooks.write_text(CONDITIONS.sub("", webhooks.read_text()))
         for path in (folder / "crds").iterdir():
             text = yaml.safe_dump_all(map(_without_rules, yaml.safe_load_all(path.read_text())))
             path.write_text(text)
@@ -205,8 +206,30 @@ def test_it_can_be_installed_again(release: Helm, api: Administrator, chart: Pat
     assert api.call(AGENT)
 
 
-def _arguments(daemon_set: Object) -> list[str]:
-    return list(daemon_set["spec"]["template"]["spec"]["containers"][0]["args"])
+@pytest.mark.slow
+@pytest.mark.realapi
+def test_a_management_cluster_keeps_the_certificate_of_its_first_installation(
+    release: Helm, api: Administrator, chart: Path
+) -> None:
+    values: Object = {"devices": {"enabled": False}, "machinePools": {"webhook": {"enabled": True}}}
+    release.install(chart, values)
+    assert api.call(AGENT) is None
+    secret = f"/api/v1/namespaces/{NAMESPACE}/secrets/laneway-pools-webhook-tls"
+    first = api.call(secret)["data"]
+
+    values["machinePools"]["webhook"]["mode"] = "refuse"
+    release.upgrade(chart, values)
+
+    deployment = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/laneway-pools-webhook"
+    assert "--mode=refuse" in _arguments(api.call(deployment))
+    assert api.call(secret)["data"] == first
+    group = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    webhooks = api.call(f"{group}/laneway-pools-webhook")["webhooks"]
+    assert {one["clientConfig"]["caBundle"] for one in webhooks} == {first["ca.crt"]}
+
+
+def _arguments(workload: Object) -> list[str]:
+    return list(workload["spec"]["template"]["spec"]["containers"][0]["args"])
 
 
 @pytest.mark.slow

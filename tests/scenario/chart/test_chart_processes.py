@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from support.administrator import SECONDS, Administrator
-from support.chart import NAMESPACE, Object, find, render
+from support.chart import MANAGEMENT, NAMESPACE, Object, find, render
 from support.processes import Laneway
 
 SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/laneway-webhook-tls"
@@ -67,7 +67,7 @@ class Pods:
         arguments = [_moved(argument, self._folder) for argument in container["args"]]
         port = self._free_port()
         more = [f"--health-address=127.0.0.1:{port}", f"--kubeconfig={self._kubeconfig}"]
-        if component in ("webhook", "ui"):
+        if component in ("webhook", "pools-webhook", "ui"):
             more.append(f"--address=127.0.0.1:{self._free_port()}")
         process = Laneway(*arguments, *more)
         self.running.append(process)
@@ -141,6 +141,28 @@ def test_a_webhook_waits_for_its_certificate(pods: Pods, kubeconfig: str) -> Non
     until(lambda: _answers(port), process.said)
     assert not ready(port)
     assert process.end() == 0
+
+
+@pytest.mark.slow
+def test_the_webhook_for_machine_pools_starts_without_harvester_and_ends(
+    kubeconfig: str, tmp_path: Path, free_port: Callable[[], int]
+) -> None:
+    objects = render(MANAGEMENT)
+    process, port = Pods(objects, kubeconfig, tmp_path, free_port).start("pools-webhook")
+    try:
+        until(lambda: _answers(port), process.said)
+        assert not ready(port)
+        secret = find(objects, "Secret", "laneway-pools-webhook-tls")
+        (tmp_path / "tls").mkdir()
+        for name in ("tls.crt", "tls.key"):
+            (tmp_path / "tls" / name).write_bytes(base64.b64decode(secret["data"][name]))
+        until(lambda: ready(port), process.said)
+        (tmp_path / "harvester").mkdir()
+        (tmp_path / "harvester" / "default").write_text("{")
+        process.until("its kubeconfig cannot be used")
+    finally:
+        assert process.end() == 0
+    assert "Traceback" not in process.said
 
 
 def _answers(port: int) -> bool:

@@ -12,13 +12,21 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
+from laneway.admission.machine_pools.metrics import PoolMetrics
 from laneway.admission.metrics import AdmissionMetrics
 from laneway.controllers.cluster.metrics import ManagerMetrics
 from laneway.controllers.metrics import _DEVICES, MetricFamilies
 from laneway.vsphere.fleet.metrics import FleetMetrics
-from support.chart import FOLDER, NAMESPACE, ROOT, find, render
+from support.chart import FOLDER, MANAGEMENT, NAMESPACE, ROOT, find, render
 
 ALERTS = yaml.safe_load((FOLDER / "alerts.yaml").read_text())
+POOL_ALERTS = yaml.safe_load((FOLDER / "alerts-machine-pools.yaml").read_text())
+RULES = [
+    rule
+    for alerts in (ALERTS, POOL_ALERTS)
+    for group in alerts["groups"]
+    for rule in group["rules"]
+]
 DASHBOARD = json.loads((FOLDER / "dashboards" / "laneway.json").read_text())
 MONITORING = {
     "metrics": {
@@ -38,6 +46,7 @@ def known() -> dict[str, set[str]]:
     registry = CollectorRegistry()
     ManagerMetrics(registry)
     AdmissionMetrics(registry)
+    PoolMetrics(registry)
     FleetMetrics(registry)
     found: dict[str, set[str]] = {}
     for one in (registry, MetricFamilies().registry):
@@ -65,9 +74,8 @@ def known() -> dict[str, set[str]]:
 
 
 def expressions() -> Iterator[tuple[str, str]]:
-    for group in ALERTS["groups"]:
-        for rule in group["rules"]:
-            yield rule["alert"], rule["expr"]
+    for rule in RULES:
+        yield rule["alert"], rule["expr"]
     for panel in DASHBOARD["panels"]:
         for target in panel.get("targets", []):
             yield panel["title"], target["expr"]
@@ -101,7 +109,7 @@ def test_what_is_summed_has_the_labels(title: str, expression: str, labels: str)
     assert {label.strip() for label in labels.split(",")} <= metrics[name] | {"le"}, title
 
 
-@pytest.mark.parametrize("rule", ALERTS["groups"][0]["rules"], ids=lambda rule: rule["alert"])
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
 def test_an_alert_says_what_is_wrong_and_what_to_do(rule: dict[str, Any]) -> None:
     assert rule["alert"].startswith("Laneway")
     assert rule["labels"]["severity"] in ("info", "warning", "critical")
@@ -113,6 +121,8 @@ def test_the_rules_reach_prometheus_as_they_are() -> None:
     rules = find(render(MONITORING), "PrometheusRule", "laneway")
 
     assert rules["spec"] == ALERTS
+    alone = find(render(MANAGEMENT), "PrometheusRule", "laneway")
+    assert alone["spec"] == POOL_ALERTS
 
 
 def test_the_dashboard_reaches_grafana_as_it_is() -> None:
@@ -135,7 +145,8 @@ def test_no_two_panels_are_in_one_place() -> None:
 
 
 def test_the_monitor_finds_the_ports_for_metrics_and_the_job_that_alerts_name() -> None:
-    objects = render(MONITORING)
+    pools = {"machinePools": {"webhook": {"enabled": True}}}
+    objects = render({**MONITORING, **pools})
     monitor = find(objects, "ServiceMonitor", "laneway")
     chosen = monitor["spec"]["selector"]["matchLabels"].items()
     (endpoint,) = monitor["spec"]["endpoints"]
@@ -149,5 +160,6 @@ def test_the_monitor_finds_the_ports_for_metrics_and_the_job_that_alerts_name() 
     jobs = {job for _, text in expressions() for job in re.findall(r'job="([^"]+)"', text)}
 
     assert monitor["metadata"]["labels"]["release"] == "x"
-    assert services == {f"laneway-{one}-metrics" for one in ("agent", "manager", "webhook")}
+    served = ("agent", "manager", "webhook", "pools-webhook")
+    assert services == {f"laneway-{one}-metrics" for one in served}
     assert jobs <= services

@@ -12,7 +12,17 @@ from typing import Any
 import pytest
 import yaml
 
-from support.chart import FOLDER, ROOT, TOOLKIT, VALUES, helm, names_of, render, templates
+from support.chart import (
+    FOLDER,
+    MANAGEMENT,
+    ROOT,
+    TOOLKIT,
+    VALUES,
+    helm,
+    names_of,
+    render,
+    templates,
+)
 from support.examples import first
 
 INFORMATION = 1
@@ -131,7 +141,7 @@ def test_every_value_is_tried(path: tuple[str, ...]) -> None:
             values = values[name]
         return True
 
-    assert any(says(values) for values in VALUES.values())
+    assert any(says(values) for values in (*VALUES.values(), MANAGEMENT))
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_a_shell_completes_the_nodes_of_a_cluster(monkeypatch: pytest.MonkeyPatc
 def test_whatever_asks_a_cluster_takes_the_options_of_kubectl(name: str) -> None:
     taken = {option for one in ALL[name].params for option in one.opts}
     assert ("--kubeconfig" in taken) is ("--context" in taken)
-    if "--kubeconfig" in taken and name not in ("agent", "ui"):
+    if "--kubeconfig" in taken and name not in ("agent", "pools-webhook", "ui"):
         assert "--namespace" in taken
     if "--output" in taken:
         assert "-o" in taken

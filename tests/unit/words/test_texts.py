@@ -15,7 +15,7 @@ PAGES = (
     "README.md",
     "docs/**/*.md",
     "charts/laneway/README.md",
-    "charts/laneway/alerts.yaml",
+    "charts/laneway/alerts*.yaml",
     "charts/laneway/templates/NOTES.txt",
     "charts/laneway/values.yaml",
 )

@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 REST_SECONDS = 0.2
 """How long changes are gathered before the ledger is made."""
+FRESH_SECONDS = 0.02
+"""A ledger that takes longer to make is not made while everybody's answers wait."""
 
 
 class Informers(Protocol):
@@ -91,6 +93,10 @@ class LedgerSource:
         if self.known.is_set() and (facts := self._news()) is not None:
             self._put(self._changes, facts, *_timed(facts))
         return self._ledger
+
+    def current(self) -> Ledger | None:
+        """As of now; in a large cluster as of a moment ago, made concurrently with the answers."""
+        return self.fresh() if self.build_seconds <= FRESH_SECONDS else self.ledger
 
     def subscribe(self, listener: Callable[[Ledger], None]) -> None:
         """Call with every ledger that is made from now on."""

@@ -1,12 +1,13 @@
 """The pools of guest clusters with what speaks against them.
 
 Clusters are judged one after the other, the oldest first: machines that an older one is still to
-get count as taken, because nothing else is reserved between a pool's change and its VMs.
+get count as taken, because nothing else is reserved between a pool's change and its VMs. Where one
+is about to be written, all others were there before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -16,14 +17,18 @@ from laneway.controllers.machine_pools.reading import (
     Asked,
     Existing,
     Problem,
-    machines_of,
     pool_of,
     read_config,
 )
-from laneway.core.ledger.facts import Consumer
+from laneway.core.ledger.facts import Consumer, ConsumerKind
 from laneway.core.machine_pools.judge import Judgement, judge
 from laneway.core.machine_pools.pool import Pool
 from laneway.kube.rancher import CONFIGS, GuestCluster, MachineConfig, MachinePool
+from laneway.kube.resource import Key, key_of
+
+Replaced = Mapping[Key, frozenset[str]]
+"""Names of pools by their cluster."""
+NONE_REPLACED: Replaced = {}
 
 
 class PoolState(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +64,7 @@ def on_harvester(cluster: GuestCluster) -> bool:
 
 
 def judged(
-    managed: Managed, supply: Supply, replaced: Mapping[str, frozenset[str]] | None = None
+    managed: Managed, supply: Supply, replaced: Replaced = NONE_REPLACED
 ) -> list[ClusterState]:
     """All guest clusters on Harvester. `replaced`: pools whose machines a change replaces."""
     found: list[ClusterState] = []
@@ -69,27 +74,81 @@ def judged(
         key=lambda one: (one.metadata.creation_timestamp or "~", one.metadata.name),
     )
     for cluster in by_age:
-        changed = (replaced or {}).get(cluster.metadata.name, frozenset())
-        pools = tuple(_states(cluster, managed, supply, changed))
-        valid = [one.pool for one in pools if not one.problems]
-        found.append(
-            ClusterState(
-                cluster=cluster,
-                pools=pools,
-                judgement=judge(valid, supply.ledger, supply.free, before),
-            )
-        )
-        name = cluster.metadata.name
-        before += [replace(pool, name=f"{name}/{pool.name}") for pool in valid if pool.coming]
+        pools = tuple(_states(cluster, managed, supply, replaced))
+        found.append(_judged(cluster, pools, supply, before))
+        before += _to_come(cluster, pools)
     return sorted(
         found, key=lambda one: (one.cluster.metadata.namespace, one.cluster.metadata.name)
     )
 
 
+def judged_one(
+    managed: Managed, supply: Supply, cluster: GuestCluster, replaced: Replaced = NONE_REPLACED
+) -> ClusterState:
+    """One guest cluster that is about to be written, whether or not it is there already.
+
+    Who may write it need not know the VMs and clusters of others, so these are not named.
+    """
+    key = key_of(cluster)
+    others = (
+        pool
+        for other in managed.clusters
+        if key_of(other) != key
+        for pool in _to_come(other, tuple(_states(other, managed, supply, NONE_REPLACED)))
+    )
+    before = [replace(pool, name=f"other pool {n}") for n, pool in enumerate(others, 1)]
+    pools = tuple(_states(cluster, managed, supply, replaced))
+    own = {machine.vm for state in pools for machine in state.pool.machines}
+
+    def naming(consumer: Consumer) -> str:
+        if consumer in own:
+            return str(consumer)
+        return "pods" if consumer.kind is ConsumerKind.POD else "VMs of others"
+
+    return _judged(cluster, pools, supply, before, naming)
+
+
+def with_cluster(managed: Managed, cluster: GuestCluster) -> Managed:
+    """A management cluster once a guest cluster is written."""
+    key = key_of(cluster)
+    others = (one for one in managed.clusters if key_of(one) != key)
+    return replace(managed, clusters=(*others, cluster))
+
+
+def with_config(managed: Managed, kind: str, config: MachineConfig) -> Managed:
+    """The same once a machine configuration is."""
+    key = kind, config.metadata.namespace, config.metadata.name
+    return replace(managed, configs={**managed.configs, key: config})
+
+
+def _judged(
+    cluster: GuestCluster,
+    pools: tuple[PoolState, ...],
+    supply: Supply,
+    before: Sequence[Pool],
+    naming: Callable[[Consumer], str] = str,
+) -> ClusterState:
+    valid = [one.pool for one in pools if not one.problems]
+    judgement = judge(valid, supply.ledger, supply.free, before, naming)
+    return ClusterState(cluster=cluster, pools=pools, judgement=judgement)
+
+
+def _to_come(cluster: GuestCluster, pools: Iterable[PoolState]) -> Iterator[Pool]:
+    """Pools with machines that have no VM yet; for a VM, the ledger keeps the devices."""
+    for state in pools:
+        there = tuple(one._replace(placed=True) for one in state.pool.machines)
+        pool = replace(
+            state.pool, name=f"{cluster.metadata.name}/{state.pool.name}", machines=there
+        )
+        if not state.problems and pool.coming:
+            yield pool
+
+
 def _states(
-    cluster: GuestCluster, managed: Managed, supply: Supply, replaced: frozenset[str]
-) -> Iterable[PoolState]:
+    cluster: GuestCluster, managed: Managed, supply: Supply, replaced: Replaced
+) -> Iterator[PoolState]:
     meta = cluster.metadata
+    changed = replaced.get(key_of(cluster), frozenset())
     pools: Sequence[MachinePool] = ()
     if cluster.spec.rke_config is not None:
         pools = cluster.spec.rke_config.machine_pools
@@ -105,13 +164,13 @@ def _states(
             continue
         asked, mistakes = read_config(config)
         named = managed.machines.get((meta.namespace, meta.name, spec.name), ())
-        machines = machines_of(supply.ledger, cluster, spec.name, asked.namespace, named)
+        machines = supply.vms.of(cluster, spec.name, asked.namespace, named)
         existing = Existing(
             machines=machines,
             replaced=frozenset(
                 machine
                 for machine in machines
-                if spec.name in replaced or _is_outdated(managed, config, ref.kind, machine)
+                if spec.name in changed or _is_outdated(managed, config, ref.kind, machine)
             ),
             needs=supply.needs,
             overcommit=supply.overcommit,

@@ -7,7 +7,8 @@ without the devices of Harvester, or the clusters of Rancher, there is nothing t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,6 +17,7 @@ from laneway.api import decode
 from laneway.api.setting import Setting
 from laneway.controllers.ledger.snapshot import look as look_at_ledger
 from laneway.controllers.machine_pools import supply
+from laneway.controllers.machine_pools.vms import MachineVms
 from laneway.core.ledger.build import build
 from laneway.core.ledger.facts import Consumer
 from laneway.core.ledger.ledger import Ledger
@@ -34,7 +36,7 @@ OVERCOMMIT = "overcommit-config"
 """Harvester's setting."""
 
 
-class Supply(msgspec.Struct, frozen=True, kw_only=True):
+class Supply(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What a Harvester cluster has."""
 
     ledger: Ledger
@@ -45,6 +47,11 @@ class Supply(msgspec.Struct, frozen=True, kw_only=True):
     overcommit: Overcommit = compute.DEFAULT
     unknown: tuple[str, ...] = ()
     """What could not be read, and what follows: a sentence each."""
+
+    @cached_property
+    def vms(self) -> MachineVms:
+        """The machines among its VMs."""
+        return MachineVms(self.ledger)
 
 
 class Managed(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +83,7 @@ async def harvester(client: Client) -> Supply:
         ledger=ledger,
         free=known,
         needs=supply.of_vms(pods or ()),
-        overcommit=_overcommit(settings or ()),
+        overcommit=overcommit(settings or ()),
         unknown=tuple(dict.fromkeys((*seen.unknown, *unknown))),
     )
 
@@ -102,7 +109,7 @@ async def management(client: Client, namespace: str) -> Managed:
     return Managed(
         clusters=tuple(sorted(clusters, key=lambda one: one.metadata.name)),
         configs=configs,
-        machines=_by_pool(machines),
+        machines=by_pool(machines),
         made_of=made_of,
         unknown=tuple(dict.fromkeys(unknown)),
     )
@@ -128,7 +135,8 @@ def vm_of(machine: InfraMachine) -> str:
     return machine.metadata.name.replace(".", "-")
 
 
-def _by_pool(machines: Sequence[PoolMachine]) -> dict[tuple[str, str, str], tuple[str, ...]]:
+def by_pool(machines: Iterable[PoolMachine]) -> dict[tuple[str, str, str], tuple[str, ...]]:
+    """The names of machines' VMs by namespace, cluster and pool."""
     found: dict[tuple[str, str, str], tuple[str, ...]] = {}
     for one in machines:
         pool = one.metadata.labels.get(rancher.LABEL_MACHINE_POOL, "")
@@ -138,7 +146,8 @@ def _by_pool(machines: Sequence[PoolMachine]) -> dict[tuple[str, str, str], tupl
     return found
 
 
-def _overcommit(settings: Iterable[Setting]) -> Overcommit:
+def overcommit(settings: Iterable[Setting]) -> Overcommit:
+    """What Harvester's setting says, or its default."""
     for one in settings:
         if one.metadata.name == OVERCOMMIT:
             for text in (one.value, one.default):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand, Phase
+from laneway.core.ledger.facts import Consumer, Demand, Phase
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.machine_pools import affinity, compute
 from laneway.core.machine_pools.compute import GIB, MIB, Overcommit, Size
@@ -27,8 +27,7 @@ from laneway.core.machine_pools.device_info import (
 )
 from laneway.core.machine_pools.pool import Machine, Pool
 from laneway.core.phrases import quoted
-from laneway.kube import rancher
-from laneway.kube.rancher import GuestCluster, MachineConfig, MachinePool, RollingUpdate
+from laneway.kube.rancher import MachineConfig, MachinePool, RollingUpdate
 
 _COUNT = re.compile(r"[0-9]{1,9}")
 _SHARE = re.compile(r"([0-9]{1,9})%")
@@ -130,7 +129,7 @@ def pool_of(
 ) -> tuple[Pool, tuple[Problem, ...]]:
     """A pool as it is judged, and what is wrong with its entry in the cluster."""
     quantity = 1 if pool.quantity is None else pool.quantity
-    problems = list(_problems(pool, quantity))
+    problems = list(mistakes_of(pool))
     rolling = pool.rolling_update or RollingUpdate()
     cpu, memory = compute.requested(asked.size, existing.overcommit)
     labels = {name: node.labels for name, node in ledger.nodes.items()}
@@ -157,7 +156,9 @@ def pool_of(
     return found, tuple(problems)
 
 
-def _problems(pool: MachinePool, quantity: int) -> Iterator[Problem]:
+def mistakes_of(pool: MachinePool) -> Iterator[Problem]:
+    """What is wrong with a pool's entry in its cluster."""
+    quantity = 1 if pool.quantity is None else pool.quantity
     if not 0 <= quantity <= MOST_MACHINES:
         yield Problem("quantity", f"{quantity} is not a number of 0 to {MOST_MACHINES}")
     rolling = pool.rolling_update or RollingUpdate()
@@ -186,33 +187,3 @@ def _known(ledger: Ledger, machines: Iterable[Consumer]) -> Iterator[tuple[Consu
     for vm in machines:
         if (demand := ledger.demands.get(vm)) is not None:
             yield vm, demand
-
-
-def machines_of(
-    ledger: Ledger, cluster: GuestCluster, pool: str, namespace: str, named: Iterable[str] = ()
-) -> tuple[Consumer, ...]:
-    """The VMs of a pool. `named`: those that Cluster API's machines are, by name.
-
-    Where these cannot be read, the labels tell that the machine driver has set.
-    """
-    names = frozenset(named)
-    title = cluster.metadata.name
-    set_name = f"{namespace}-{title}-{pool}"
-
-    def is_of_pool(vm: Consumer, labels: Mapping[str, str]) -> bool:
-        if vm.name in names:
-            return True
-        if rancher.LABEL_GUEST_CLUSTER in labels:
-            return (labels[rancher.LABEL_GUEST_CLUSTER], labels.get(rancher.LABEL_POOL)) == (
-                title,
-                pool,
-            )
-        return labels.get(rancher.LABEL_MACHINE_SET) == set_name
-
-    return tuple(
-        vm
-        for vm, demand in ledger.demands.items()
-        if vm.kind is ConsumerKind.VM
-        and vm.namespace == namespace
-        and is_of_pool(vm, demand.labels)
-    )

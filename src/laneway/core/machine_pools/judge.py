@@ -8,15 +8,17 @@ it is desired does fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from laneway.core.ledger.explain import why_not
+from laneway.core.ledger.facts import Consumer
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.ledger.room import Room
-from laneway.core.machine_pools.packing import Fit, Kind, pack, room
+from laneway.core.machine_pools.packing import Fit, Kind, pack, room, totals
 from laneway.core.machine_pools.pool import CPU, MEMORY, Machine, Pool
 from laneway.core.refusals import Refusal
 from laneway.core.refusals.machine_pools import (
@@ -30,8 +32,19 @@ from laneway.core.refusals.machine_pools import (
 _NODES = 3
 """So many nodes are named."""
 
+_STAGES = 16
+"""So many stages of a rolling update are looked at one by one."""
+
 Free = Mapping[str, Mapping[str, int]]
 """What is free on each node that is open."""
+
+
+class _Stage(NamedTuple):
+    """A moment of a rolling update, when the next old machine waits for a new one."""
+
+    gone: Sequence[Machine]
+    needed: int
+    """How many new machines are there then, or must be."""
 
 
 class About(NamedTuple):
@@ -52,14 +65,19 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 def judge(
-    pools: Sequence[Pool], ledger: Ledger, compute: Free | None, others: Sequence[Pool] = ()
+    pools: Sequence[Pool],
+    ledger: Ledger,
+    compute: Free | None,
+    others: Sequence[Pool] = (),
+    naming: Callable[[Consumer], str] = str,
 ) -> Judgement:
     """What speaks against pools.
 
     `compute`: the CPU and memory that are free; None: not known. `others`: pools that were there
-    first, under names of their own, whose machines may still be to be made.
+    first, under names of their own, whose machines may still be to be made. `naming`: what those
+    are called who have devices, for people who may not know all of them.
     """
-    case = _Case(pools, others, ledger, compute)
+    case = _Case(pools, others, ledger, compute, naming)
     leaving = [machine for pool in pools for machine in pool.leaving]
     leaving += case.waiting
     free = case.free(leaving)
@@ -93,6 +111,7 @@ class _Case(NamedTuple):
     others: Sequence[Pool]
     ledger: Ledger
     compute: Free | None
+    naming: Callable[[Consumer], str]
 
     @property
     def waiting(self) -> list[Machine]:
@@ -105,11 +124,9 @@ class _Case(NamedTuple):
 
     def first(self, free: Free) -> list[Kind]:
         """What the others are still to get, as far as there is room for it."""
-        kinds = (self.kind(pool, pool.coming) for pool in self.others)
-        return [
-            kind._replace(machines=min(kind.machines, sum(room(kind, free).values())))
-            for kind in kinds
-        ]
+        kinds = [self.kind(pool, pool.coming) for pool in self.others]
+        rooms = totals(kinds, free)
+        return [kind._replace(machines=most) for kind, most in zip(kinds, rooms, strict=True)]
 
     def free(self, gone: Iterable[Machine]) -> dict[str, dict[str, int]]:
         """What is free on each node where something can start, once these machines are gone."""
@@ -142,7 +159,7 @@ def _short(
     devices = Room(case.ledger, dict(pool.devices), pool.nodes)
     for machine in leaving:
         devices.release(machine.vm)
-    reasons = why_not(case.ledger, devices, pool.coming) if pool.devices else ()
+    reasons = why_not(case.ledger, devices, pool.coming, case.naming) if pool.devices else ()
     if reasons:
         yield from reasons
         return
@@ -165,25 +182,47 @@ def _short(
 
 def _roll_out(case: _Case, pool: Pool) -> Iterator[About]:
     """Where a rolling update of one pool stops, if it does."""
-    for gone, needed in _stages(pool):
+
+    def there(gone: Sequence[Machine]) -> Free:
         # Of other pools, what is replaced may stay as long, and what is new may come first.
         extra = (one for other in case.pools for one in other.leaving if one.stays)
-        free = case.free((*gone, *extra, *case.waiting))
-        kinds = [case.kind(one, needed if one is pool else one.coming) for one in case.pools]
-        if pack([*kinds, *case.first(free)], free).fit is Fit.YES:
-            continue
-        possible = sum(room(case.kind(pool, needed), free).values())
-        lacking = {
-            resource: needed * count - sum(there.get(resource, 0) for there in free.values())
-            for resource, count in pool.devices.items()
-        }
-        short = tuple((name, count) for name, count in sorted(lacking.items()) if count > 0)
-        missing = max(needed - possible, 0)
-        yield About(pool.name, SurgeBlocked(missing, short, len(gone), due=pool.is_replacing))
+        return case.free((*gone, *extra, *case.waiting))
+
+    def is_blocked(stage: _Stage) -> bool:
+        free = there(stage.gone)
+        kinds = [case.kind(one, stage.needed if one is pool else one.coming) for one in case.pools]
+        return pack([*kinds, *case.first(free)], free).fit is not Fit.YES
+
+    stage = _first(list(_stages(pool)), is_blocked)
+    if stage is None:
         return
+    gone, needed = stage
+    free = there(gone)
+    possible = sum(room(case.kind(pool, needed), free).values())
+    lacking = {
+        resource: needed * count - sum(found.get(resource, 0) for found in free.values())
+        for resource, count in pool.devices.items()
+    }
+    short = tuple((name, count) for name, count in sorted(lacking.items()) if count > 0)
+    missing = max(needed - possible, 0)
+    yield About(pool.name, SurgeBlocked(missing, short, len(gone), due=pool.is_replacing))
 
 
-def _stages(pool: Pool) -> Iterator[tuple[Sequence[Machine], int]]:
+def _first(stages: Sequence[_Stage], is_blocked: Callable[[_Stage], bool]) -> _Stage | None:
+    """The first stage that is blocked.
+
+    Of many stages it is searched: machines that are alike have ever more room, or ever less.
+    """
+    if len(stages) <= _STAGES:
+        return next(filter(is_blocked, stages), None)
+    if is_blocked(stages[0]):
+        return stages[0]
+    if not is_blocked(stages[-1]):
+        return None
+    return stages[bisect_left(range(len(stages) - 1), True, key=lambda n: is_blocked(stages[n]))]
+
+
+def _stages(pool: Pool) -> Iterator[_Stage]:
     """The machines that are gone when the next old one waits, and how many new ones that needs.
 
     Cluster API deletes an old machine only while enough others are available.
@@ -194,8 +233,8 @@ def _stages(pool: Pool) -> Iterator[tuple[Sequence[Machine], int]]:
     if not old:
         # A later update, of machines that are like each other: if the first one goes, all do.
         if pool.quantity and not pool.unavailable:
-            yield (), pool.coming + 1
+            yield _Stage((), pool.coming + 1)
         return
     for count in range(len(old)):
         needed = least - (len(old) - count - 1) - kept
-        yield old[:count], min(max(needed, 0), pool.coming)
+        yield _Stage(old[:count], min(max(needed, 0), pool.coming))

@@ -19,6 +19,12 @@ _MOST = 2_000
 
 Vector = tuple[int, ...]
 """How many machines of each kind."""
+Ways = Sequence[tuple[Vector, tuple[bool, ...]]]
+"""What a node can hold, and of which kinds it then has room for one more."""
+
+
+Likeness = tuple[frozenset[tuple[str, int]], frozenset[str] | None]
+"""What is equal of machines that can stand in for each other."""
 
 
 class Kind(NamedTuple):
@@ -31,6 +37,12 @@ class Kind(NamedTuple):
     """What each takes of its node."""
     nodes: frozenset[str] | None = None
     """Where they may be; None: anywhere."""
+
+    @property
+    def likeness(self) -> Likeness:
+        """What other kinds have that need the same."""
+        needs = frozenset((name, need) for name, need in self.needs.items() if need > 0)
+        return needs, self.nodes
 
 
 class Fit(StrEnum):
@@ -62,30 +74,52 @@ def room(kind: Kind, free: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     found = {}
     for node, there in free.items():
         if kind.nodes is None or node in kind.nodes:
-            most = min((there.get(name, 0) // need for name, need in needs), default=kind.machines)
+            most = kind.machines
+            for name, need in needs:  # nothing here is asked as often
+                if (here := there.get(name, 0) // need) < most:
+                    most = here
             if most > 0:
-                found[node] = min(most, kind.machines)
+                found[node] = most
     return found
+
+
+def totals(kinds: Sequence[Kind], free: Mapping[str, Mapping[str, int]]) -> list[int]:
+    """For how many machines of each kind there is room, if there were no others."""
+    rooms = {key: sum(room(kind, free).values()) for key, kind in _merged(kinds).items()}
+    return [min(rooms[kind.likeness], kind.machines) for kind in kinds]
 
 
 def pack(kinds: Iterable[Kind], free: Mapping[str, Mapping[str, int]]) -> Packed:
     """Whether the machines fit on nodes where so much is free."""
     wanted = [kind for kind in kinds if kind.machines > 0]
-    rooms = [room(kind, free) for kind in wanted]
-    short = [
-        k.name for k, there in zip(wanted, rooms, strict=True) if sum(there.values()) < k.machines
-    ]
-    if short:
+    alike = _merged(wanted)
+    rooms = {key: room(kind, free) for key, kind in alike.items()}
+    most = {key: sum(there.values()) for key, there in rooms.items()}
+    if short := [kind.name for kind in wanted if most[kind.likeness] < kind.machines]:
         return Packed(Fit.NO, tuple(short))
-    worst, rivals = Fit.YES, []
-    for group in _groups(wanted, rooms, free):
-        if len(group) == 1:
-            continue
-        fit = _together([wanted[one] for one in group], [rooms[one] for one in group], free)
+    worst, rivals, merged = Fit.YES, [], list(alike.values())
+    for group in _groups(merged, list(rooms.values()), free):
+        if len(group) > 1:
+            fit = _together([merged[one] for one in group], free)
+        else:
+            [only] = group
+            fits = most[merged[only].likeness] >= merged[only].machines
+            fit = Fit.YES if fits else Fit.NO
         if fit is not Fit.YES:
-            rivals.append(tuple(wanted[one].name for one in group))
+            those = {merged[one].likeness for one in group}
+            rivals.append(tuple(kind.name for kind in wanted if kind.likeness in those))
             worst = Fit.NO if Fit.NO in (fit, worst) else Fit.DEPENDS
     return Packed(worst, (), tuple(rivals))
+
+
+def _merged(kinds: Iterable[Kind]) -> dict[Likeness, Kind]:
+    """Machines of several kinds that need the same are of one."""
+    found: dict[Likeness, Kind] = {}
+    for kind in kinds:
+        there = found.get(kind.likeness)
+        more = there.machines if there is not None else 0
+        found[kind.likeness] = kind._replace(machines=kind.machines + more)
+    return found
 
 
 def _groups(
@@ -113,16 +147,20 @@ def _groups(
     return list(groups.values())
 
 
-def _together(
-    kinds: Sequence[Kind], rooms: Sequence[Mapping[str, int]], free: Mapping[str, Mapping[str, int]]
-) -> Fit:
+def _together(kinds: Sequence[Kind], free: Mapping[str, Mapping[str, int]]) -> Fit:
+    rooms = [room(kind, free) for kind in kinds]
     counts = tuple(kind.machines for kind in kinds)
+    names = sorted({name for kind in kinds for name in kind.needs})
+    found: dict[tuple[Vector, Vector], Ways] = {}  # nodes that are alike hold the same
     try:
         ways = []
         for node, there in free.items():
             most = tuple(one.get(node, 0) for one in rooms)
             if any(most):
-                ways.append(list(_ways(kinds, most, there)))
+                key = most, tuple(there.get(name, 0) for name in names)
+                if key not in found:
+                    found[key] = list(_ways(kinds, most, there))
+                ways.append(found[key])
         if not _all_fit(counts, ways):
             return Fit.NO
         blocked = any(_can_block(one, counts, ways) for one in range(len(kinds)))
@@ -169,7 +207,7 @@ def _one_more(vector: Vector, one: int, kinds: Sequence[Kind], there: Mapping[st
     )
 
 
-def _all_fit(counts: Vector, ways: Sequence[Sequence[tuple[Vector, tuple[bool, ...]]]]) -> bool:
+def _all_fit(counts: Vector, ways: Sequence[Ways]) -> bool:
     """Whether some placing holds all machines."""
     totals = {(0,) * len(counts)}
     for node in ways:
@@ -185,9 +223,7 @@ def _all_fit(counts: Vector, ways: Sequence[Sequence[tuple[Vector, tuple[bool, .
     return counts in totals
 
 
-def _can_block(
-    one: int, counts: Vector, ways: Sequence[Sequence[tuple[Vector, tuple[bool, ...]]]]
-) -> bool:
+def _can_block(one: int, counts: Vector, ways: Sequence[Ways]) -> bool:
     """Whether the others, and fewer than all of a kind, can be put so that no more of it fits."""
     most = tuple(count - (position == one) for position, count in enumerate(counts))
     totals = {(0,) * len(counts)}

@@ -17,6 +17,20 @@ REASONS = (
         remedy="Request smaller or fewer machines, or move other VMs off these nodes.",
     ),
     ReasonText(
+        "MachinePoolInvalid",
+        _POOLS,
+        on="HarvesterConfig, Cluster",
+        meaning="A field of a pool, or of its machine configuration, has a mistake.",
+        remedy="Correct the field that the message names.",
+    ),
+    ReasonText(
+        "MachinePoolShort",
+        _POOLS,
+        on="HarvesterConfig, Cluster",
+        meaning="Not all machines of a pool could start.",
+        remedy="Request fewer machines or devices, or free the devices that the message names.",
+    ),
+    ReasonText(
         "MachinesCompete",
         _POOLS,
         on=_ON_SETS,

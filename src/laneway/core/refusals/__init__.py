@@ -116,6 +116,8 @@ from laneway.core.refusals.layouts import (
 )
 from laneway.core.refusals.machine_pools import (
     InsufficientCompute,
+    MachinePoolInvalid,
+    MachinePoolShort,
     MachinesCompete,
     PlacementUncertain,
     SurgeBlocked,
@@ -265,6 +267,8 @@ __all__ = [
     "IommuDisabled",
     "KernelArgumentConflict",
     "LayoutDoesNotFit",
+    "MachinePoolInvalid",
+    "MachinePoolShort",
     "MachinesCompete",
     "MigConfigurationEnabled",
     "MigModeDisabled",

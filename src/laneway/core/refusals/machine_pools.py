@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from laneway.core.phrases import listed
+from laneway.core.phrases import line, listed
 from laneway.core.refusals.base import Refusal
 
 Counts = tuple[tuple[str, int], ...]
@@ -106,6 +106,37 @@ class SurgeBlocked(Refusal, frozen=True):
         else:
             lack = "the nodes lack CPU or memory, or have the devices apart"
         return f"{stops}: {lack}. {self.advice}"
+
+
+class MachinePoolShort(Refusal, frozen=True):
+    """A write asks for machines that cannot all start."""
+
+    pool: str
+    """`gpu`, or `gpu of guest` where the write is not that of its cluster."""
+    why: Refusal
+
+    @property
+    def cause(self) -> str:
+        """The same reason as without a write."""
+        return self.why.reason
+
+    @property
+    def words(self) -> str:
+        return f"Pool {self.pool}: {self.why.words}"
+
+
+class MachinePoolInvalid(Refusal, frozen=True):
+    """An object of a pool has a mistake, so that no machine can be created from it."""
+
+    field: str
+    """`vgpuInfo`, `spec.rkeConfig.machinePools[0].quantity`"""
+    problem: str
+    pool: str = ""
+
+    @property
+    def words(self) -> str:
+        what = f"Pool {self.pool}: {self.problem}" if self.pool else self.problem
+        return line(f"{what}. Correct the field {self.field}.")
 
 
 def _machines(count: int) -> str:

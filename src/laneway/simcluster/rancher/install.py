@@ -51,6 +51,24 @@ _SWITCHES = ("cpuPinning", "enableEfi", "enableSecureBoot", "enableTpm", "isolat
 _OF_LANEWAY = ("hostDeviceInfo",)
 """What Laneway's driver has in addition to Harvester's."""
 _ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_SHARE = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
+_POOL = {
+    **_ANY,
+    "properties": {
+        "name": {"type": "string"},
+        "quantity": {"type": "integer", "format": "int32"},
+        "rollingUpdate": {
+            "type": "object",
+            "properties": {"maxSurge": _SHARE, "maxUnavailable": _SHARE},
+        },
+    },
+}
+_POOLS = {"type": "array", "items": _POOL}
+_SPEC = {
+    **_ANY,
+    "properties": {"rkeConfig": {**_ANY, "properties": {"machinePools": _POOLS}}},
+}
+"""As far as Rancher says what it takes of machine pools."""
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -71,7 +89,7 @@ async def install(client: Client) -> None:
 
 def definitions() -> Iterable[dict[str, Any]]:
     """The definitions that a management cluster has."""
-    yield _crd(rancher.GUEST_CLUSTERS, {"spec": _ANY, "status": _ANY})
+    yield _crd(rancher.GUEST_CLUSTERS, {"spec": _SPEC, "status": _ANY})
     yield _crd(rancher.HARVESTER_CONFIGS, _fields(_TEXTS))
     yield _crd(rancher.LANEWAY_CONFIGS, _fields((*_TEXTS, *_OF_LANEWAY)))
     for machines in rancher.INFRA_MACHINES.values():
@@ -89,7 +107,9 @@ def _fields(texts: Iterable[str]) -> dict[str, Any]:
 
 def _crd(resource: Resource[Any], fields: dict[str, Any]) -> dict[str, Any]:
     schema = {"type": "object", "properties": fields}
-    version = {"name": resource.version, "served": True, "storage": True}
+    version: dict[str, Any] = {"name": resource.version, "served": True, "storage": True}
+    if "status" in fields:
+        version["subresources"] = {"status": {}}
     return {
         "metadata": {"name": str(resource)},
         "spec": {

@@ -10,10 +10,10 @@ import pytest
 from laneway.api import decode
 from laneway.controllers.machine_pools.reading import (
     Existing,
-    machines_of,
     pool_of,
     read_config,
 )
+from laneway.controllers.machine_pools.vms import MachineVms
 from laneway.core.ledger.build import build
 from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand, Facts, NodeFact, Phase
 from laneway.core.ledger.ledger import Ledger
@@ -125,8 +125,9 @@ def test_machines_of_every_release_of_the_driver_are_recognised() -> None:
     ]
     cluster = decode(GuestCluster, b'{"metadata":{"name":"guest"}}')
     known = ledger(*demands)
-    assert {one.name for one in machines_of(known, cluster, "gpu", "default")} == {"m1", "m2"}
-    named = machines_of(known, cluster, "gpu", "default", ["m5"])
+    vms = MachineVms(known)
+    assert {one.name for one in vms.of(cluster, "gpu", "default")} == {"m1", "m2"}
+    named = vms.of(cluster, "gpu", "default", ["m5", "gone"])
     assert {one.name for one in named} == {"m1", "m2", "m5"}
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from laneway.core.ledger.build import build
 from laneway.core.ledger.facts import Demand, Facts
 from laneway.core.ledger.ledger import Ledger
+from laneway.core.machine_pools import judge as judge_module
 from laneway.core.machine_pools.judge import Judgement, judge
 from laneway.core.machine_pools.pool import Machine, Pool
 from laneway.core.refusals import (
@@ -195,3 +197,29 @@ def test_machines_that_another_cluster_waits_for_count_first(write: Any) -> None
     greedy = [pool(write, 9, "other/gpu")]
     assert judge([pool(write, 1)], ledger, None, greedy).refusals
     assert not judge([pool(write, 1, devices={write.large: 0})], ledger, None, greedy).refusals
+
+
+@pytest.mark.parametrize(
+    ("sizes", "stops"),
+    [
+        ((40, 0, 1), [0]),
+        ((40, 1, 1), []),
+        ((40, 40, 2), [39]),
+        ((20, 0, 2), [39]),
+        ((20, 1, 2), []),
+    ],
+)
+def test_a_long_rolling_update_is_searched_for_where_it_stops(
+    write: Any, monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, int, int], stops: list[int]
+) -> None:
+    """Looking at each of its stages finds the same."""
+    quantity, free, count = sizes
+    names = [f"m-{number}" for number in range(40)]
+    ledger = held(write, free, *names)
+    old = machines(write, *names, stays=False)
+    one = pool(write, quantity, machines=old, devices={write.small: count})
+    searched = judge([one], ledger, None)
+    found = [one.refusal for one in searched.warnings]
+    assert [one.replaced for one in found if isinstance(one, SurgeBlocked)] == stops
+    monkeypatch.setattr(judge_module, "_STAGES", 1_000)
+    assert judge([one], ledger, None) == searched

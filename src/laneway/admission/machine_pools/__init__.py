@@ -1,0 +1,1 @@
+"""Admission in Rancher's management cluster: guest clusters and their machine configurations."""
