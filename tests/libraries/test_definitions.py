@@ -24,7 +24,8 @@ POLICIES = (
 
 def simulated() -> list[Object]:
     """The definitions of other systems' kinds that a simulated cluster serves."""
-    packages = ("laneway.simcluster.kubevirt", "laneway.simcluster.clusterapi")
+    base = "laneway.simcluster"
+    packages = (f"{base}.kubevirt", f"{base}.clusterapi", f"{base}.clusterapi.kubevirt")
     return [crd for package in packages for crd in shipped(package)]
 
 

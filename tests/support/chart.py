@@ -64,6 +64,10 @@ VALUES: dict[str, Object] = {
     "alongside CAPV": {
         "manager": {"vsphere": {"mode": "alongside", "secretNamespaces": ["clusters"]}}
     },
+    "machines on KubeVirt must be checked, and say what they have": {
+        "manager": {"kubevirtMachines": {"capacity": True}},
+        "webhook": {"kubevirtMachines": {"enabled": True, "failurePolicy": "Fail"}},
+    },
     "in some namespaces, without the internet": {
         "manager": {
             "vsphere": {

@@ -267,6 +267,9 @@ def samples() -> Iterator[tuple[str, str, dict[str, Any]]]:
     yield infrastructure, "vspherevms", clustered
     template = {"template": {"spec": spec}}
     yield infrastructure, "vspheremachinetemplates", clustered | {"spec": template}
+    machine = {"virtualMachineTemplate": {"spec": vm["spec"]}}
+    template = {"template": {"spec": machine}}
+    yield infrastructure, "kubevirtmachinetemplates", clustered | {"spec": template}
     ref = {"apiGroup": infrastructure, "kind": "VSphereMachineTemplate", "name": "m"}
     vms = {"replicas": 3, "template": {"spec": {"infrastructureRef": ref}}}
     for resource in ("machinedeployments", "machinesets"):

@@ -84,6 +84,8 @@ class World:
         """By node, set before an agent starts: those that do not act as the administrator."""
         self.certificates = False
         """Set before the start, to have the manager keep that of a webhook."""
+        self.machine_capacity = False
+        """Set before the start, to have the manager say what CAPK's machines will have."""
         self.dra = False
         """Set before nodes are added, to have agents say in ResourceSlices what they advertise."""
         self.nodes: dict[str, SimNode] = {}
@@ -124,6 +126,7 @@ class World:
             CollectorRegistry(),
             identity="manager",
             certificates=self.certificates,
+            machine_capacity=self.machine_capacity,
         )
         self._managing = asyncio.create_task(self.manager.run())
         others = [self._kubevirt] if self._kubevirt is not None else []

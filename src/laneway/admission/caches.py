@@ -32,6 +32,12 @@ from laneway.api import (
 )
 from laneway.controllers.ledger.objects import PODS, Pod
 from laneway.controllers.ledger.source import LedgerSource
+from laneway.kube.capk import (
+    KUBEVIRT_CLUSTERS,
+    KUBEVIRT_TEMPLATES,
+    KubevirtCluster,
+    KubevirtMachineTemplate,
+)
 from laneway.kube.capv import (
     DEPLOYMENT_ZONES,
     FAILURE_DOMAINS,
@@ -90,6 +96,8 @@ class Informers:
     vsphere_clusters: Informer[VSphereCluster]
     vsphere_zones: Informer[VSphereDeploymentZone]
     vsphere_domains: Informer[VSphereFailureDomain]
+    kubevirt_templates: Informer[KubevirtMachineTemplate]
+    kubevirt_clusters: Informer[KubevirtCluster]
     cluster_machines: Informer[Machine]
     cluster_sets: Informer[MachineSet]
     cluster_deployments: Informer[MachineDeployment]
@@ -124,6 +132,8 @@ class Informers:
             vsphere_clusters=informer("vsphere_clusters", VSPHERE_CLUSTERS),
             vsphere_zones=informer("vsphere_zones", DEPLOYMENT_ZONES),
             vsphere_domains=informer("vsphere_domains", FAILURE_DOMAINS),
+            kubevirt_templates=informer("kubevirt_templates", KUBEVIRT_TEMPLATES),
+            kubevirt_clusters=informer("kubevirt_clusters", KUBEVIRT_CLUSTERS),
             cluster_machines=informer("cluster_machines", MACHINES),
             cluster_sets=informer("cluster_sets", MACHINE_SETS),
             cluster_deployments=informer("cluster_deployments", MACHINE_DEPLOYMENTS),
@@ -176,7 +186,7 @@ class AdmissionCaches:
 _PERHAPS = (
     *("vms", "instances", "installations"),
     *("vcenters", "vsphere_hosts", "vsphere_reservations", "vsphere_templates", "vsphere_clusters"),
-    *("vsphere_zones", "vsphere_domains"),
+    *("vsphere_zones", "vsphere_domains", "kubevirt_templates", "kubevirt_clusters"),
     *("cluster_machines", "cluster_sets", "cluster_deployments", "cluster_control_planes"),
 )
 """Of kinds that a cluster need not have."""

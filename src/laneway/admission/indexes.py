@@ -9,7 +9,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from laneway.admission.capv.known import SET, VCENTER, of_set, of_vcenter
+from laneway.admission.capv.known import VCENTER, of_vcenter
+from laneway.admission.clusterapi.known import SET, of_set
 from laneway.admission.world import (
     COMING,
     DEVICE_NAME,

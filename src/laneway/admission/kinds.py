@@ -1,6 +1,6 @@
 """The kinds that are judged, and by what.
 
-Our own, those of KubeVirt and for vSphere that request devices, and the cluster's Nodes, of which
+Our own, those of KubeVirt and Cluster API that request devices, and the cluster's Nodes, of which
 one label is ours. Only its agent writes a DeviceNode, so there is nothing to judge about one.
 """
 
@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from laneway.admission import pods, recording
-from laneway.admission.capv import objects, sets
+from laneway.admission.capk import templates as capk
+from laneway.admission.capv import objects
 from laneway.admission.capv import rules as capv
 from laneway.admission.capv.mutate import mutation
-from laneway.admission.capv.sets import S
+from laneway.admission.clusterapi import sets
+from laneway.admission.clusterapi.sets import S
 from laneway.admission.json_patch import PatchOperation
 from laneway.admission.judging import AnyKind, Change, Kind, Kinds, Mutate, read_request
 from laneway.admission.request import Operation, Request
@@ -57,6 +59,7 @@ from laneway.controllers.ledger.objects import Pod
 from laneway.core.raw import Json, at
 from laneway.kube import capv as infrastructure
 from laneway.kube import clusterapi
+from laneway.kube.capk import KubevirtMachineTemplate
 from laneway.kube.kubevirt import (
     GROUP,
     Devices,
@@ -217,6 +220,9 @@ _FOREIGN: Kinds = {
         objects.TEMPLATES, capv.TEMPLATE_RULES
     ),
     (infrastructure.GROUP, "vspherevms"): _clustered(objects.VMS, capv.VM_RULES),
+    (infrastructure.GROUP, "kubevirtmachinetemplates"): _foreign(
+        KubevirtMachineTemplate, capk.RULES
+    ),
     **_set(clusterapi.MACHINE_DEPLOYMENTS, sets.judge_deployment, sets.judge_deployment_scale),
     **_set(clusterapi.MACHINE_SETS, sets.judge_set, sets.judge_set_scale),
     **_set(clusterapi.CONTROL_PLANES, sets.judge_control_plane, sets.judge_control_plane_scale),

@@ -24,6 +24,7 @@ from laneway.api import (
 )
 from laneway.controllers.ledger.objects import Pod
 from laneway.core.ledger.ledger import Ledger
+from laneway.kube.capk import KubevirtCluster, KubevirtMachineTemplate
 from laneway.kube.capv import (
     VSphereCluster,
     VSphereDeploymentZone,
@@ -88,6 +89,8 @@ class World:
     vsphere_clusters: Store[VSphereCluster] = field(default_factory=Store)
     vsphere_zones: Store[VSphereDeploymentZone] = field(default_factory=Store)
     vsphere_domains: Store[VSphereFailureDomain] = field(default_factory=Store)
+    kubevirt_templates: Store[KubevirtMachineTemplate] = field(default_factory=Store)
+    kubevirt_clusters: Store[KubevirtCluster] = field(default_factory=Store)
     cluster_machines: Store[Machine] = field(default_factory=Store)
     cluster_sets: Store[MachineSet] = field(default_factory=Store)
     cluster_deployments: Store[MachineDeployment] = field(default_factory=Store)

@@ -56,6 +56,9 @@ ANNOTATION_REQUESTED_BY = "devices.harvesterhci.io/laneway-requested-by"
 """On what leads to writes to hardware: the user who changed its desired state last, and when, as
 JSON. Only the webhook writes it, and Laneway's agent where a layout or a moved card is the cause.
 Not of Harvester."""
+ANNOTATION_CAPACITY = "devices.harvesterhci.io/laneway-capacity"
+"""On a MachineDeployment or MachineSet: what Laneway has written for the cluster autoscaler, as
+JSON. Not of Harvester."""
 ANNOTATION_HARDWARE_CHANGE = "devices.harvesterhci.io/laneway-hardware-change"
 """On an Event with reason `HardwareChanged`: what a plan did to hardware step by step, and for
 which user, as JSON. Not of Harvester."""

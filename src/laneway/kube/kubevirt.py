@@ -102,6 +102,7 @@ class DomainResources(_Part, frozen=True, kw_only=True):
     """What the scheduler is asked."""
 
     requests: Mapping[str, Quantity] = {}
+    limits: Mapping[str, Quantity] = {}
 
 
 class Domain(_Part, frozen=True, kw_only=True):

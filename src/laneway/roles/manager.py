@@ -28,6 +28,7 @@ from laneway.controllers.cluster.caches import Caches
 from laneway.controllers.cluster.certificates import WebhookCertificates
 from laneway.controllers.cluster.cleanup import Cleanup
 from laneway.controllers.cluster.leading import Leading
+from laneway.controllers.cluster.machine_capacity import MachineCapacity
 from laneway.controllers.cluster.metrics import ManagerMetrics
 from laneway.controllers.cluster.permitting import MANAGER, Permitting
 from laneway.controllers.cluster.unchecked import UncheckedCollector
@@ -85,6 +86,7 @@ class Manager:
         clock: Clock | None = None,
         certificates: bool = False,
         drivers: bool = False,
+        machine_capacity: bool = False,
         vsphere: VsphereMode = "none",
         check_nodes: bool = False,
         check_image: str = "",
@@ -92,6 +94,8 @@ class Manager:
         """`certificates`: make and change that of the webhook in the same namespace.
 
         `drivers`: replace the pods of the driver toolkit there, once it is to install another.
+
+        `machine_capacity`: say of CAPK's machines what the cluster autoscaler wants to know.
 
         `vsphere`: manage the GPUs of vCenters, alongside CAPV or in its place; `check_nodes`:
         look at the nodes of its VMs, too, and add vectors there by `check_image`.
@@ -130,6 +134,10 @@ class Manager:
         if drivers:
             upgrades = Drivers(client, namespace, self.caches, self._metrics, self.recorder)
             self.parts = [*self.parts, upgrades]
+        self._machine_capacity: MachineCapacity | None = None
+        if machine_capacity:
+            self._machine_capacity = MachineCapacity(client, self._metrics)
+            self.parts = [*self.parts, self._machine_capacity]
         self.vsphere: Vsphere | None = None
         if vsphere != "none":
             from laneway.roles.vsphere import Vsphere  # noqa: PLC0415 - large and slow to load
@@ -163,8 +171,12 @@ class Manager:
         return needed if self.vsphere is None else needed | dict(self.vsphere.needed)
 
     def _informers(self) -> list[Informer[KubeObject]]:
-        more = self.vsphere.caches.all.values() if self.vsphere is not None else ()
-        return [*self.caches.all.values(), *more]
+        found = [*self.caches.all.values()]
+        if self._machine_capacity is not None:
+            found += self._machine_capacity.informers
+        if self.vsphere is not None:
+            found += self.vsphere.caches.all.values()
+        return found
 
     async def run(self) -> None:
         """Keep the caches, and lead whenever it is our turn, until cancelled."""

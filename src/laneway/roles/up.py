@@ -53,6 +53,9 @@ from laneway.sim.persistence import HostLogError
 from laneway.sim.spec import Spec
 from laneway.simcluster.clusterapi.guests import is_guest
 from laneway.simcluster.clusterapi.install import install as install_cluster_api
+from laneway.simcluster.clusterapi.kubevirt.install import install as install_capk
+from laneway.simcluster.clusterapi.objects import KUBEVIRT as CAPK
+from laneway.simcluster.clusterapi.objects import VSPHERE
 from laneway.simcluster.harvester.install import install as install_harvester
 from laneway.simcluster.harvester.volumes import Volumes
 from laneway.simcluster.kubevirt import install as kubevirt
@@ -86,6 +89,8 @@ class Options:
     """Whether agents say in ResourceSlices what they advertise."""
     vsphere: bool = False
     """Whether machines of Cluster API on vSphere are made."""
+    cluster_api: bool = False
+    """Whether those on KubeVirt are; not both."""
     rancher: bool = False
     """Whether machine pools of Rancher's guest clusters become VMs."""
     ui_port: int = 0
@@ -150,6 +155,8 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
                 if options.vsphere:
                     await install_cluster_api(client)
                     working |= {name for name, node in known.items() if is_guest(node)}
+                if options.cluster_api:
+                    await install_capk(client)
                 if options.rancher:
                     await install_rancher(client)
                     await install_harvester(client)
@@ -196,10 +203,13 @@ def _cluster_api(
     staff: Staff, config: ClusterConfig, options: Options, data: DataDir
 ) -> contextlib.AbstractAsyncContextManager[None]:
     """Cluster API, where it is desired for."""
-    if not options.vsphere:
+    if not (options.vsphere or options.cluster_api):
         return contextlib.nullcontext()
     return simulated_cluster_api(
-        staff.config(config, KUBERNETES), data.kubeconfig, schedule=not options.simulate
+        staff.config(config, KUBERNETES),
+        data.kubeconfig,
+        VSPHERE if options.vsphere else CAPK,
+        schedule=not options.simulate,
     )
 
 
@@ -263,6 +273,7 @@ async def _agents(
         families.registry,
         identity="laneway-up",
         timing=Timing(lease_seconds=300, renew_seconds=240.0),
+        machine_capacity=options.cluster_api,
         vsphere="standalone" if options.vsphere else "none",
         check_nodes=options.vsphere,
     )

@@ -35,17 +35,21 @@ def shipped(package: str) -> list[JsonObject]:
     return found
 
 
-async def install_missing(client: Client, package: str, names: Collection[str] = ()) -> None:
+async def install_missing(
+    client: Client, package: str, names: Collection[str] = (), *, group: str = ""
+) -> None:
     """Create those of a package that are missing. Raises KubeError.
 
     `names`: of all of them, where they are known, so that nothing need be unpacked to see that
-    nothing is missing.
+    nothing is missing. `group`: of which they are to be; empty: of any.
     """
     pages = [page async for page in client.list(_CRDS)]
     present = {_CRDS.decode(item).metadata.name for page in pages for item in page.items}
     if names and present.issuperset(names):
         return
     for crd in shipped(package):
-        if at(crd, ("metadata", "name")) not in present:
+        if at(crd, ("metadata", "name")) in present:
+            continue
+        if not group or at(crd, ("spec", "group")) == group:
             with contextlib.suppress(AlreadyExistsError):
                 await client.create(_CRDS, crd)

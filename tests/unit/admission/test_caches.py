@@ -13,7 +13,7 @@ from laneway.kube.informer import Informer
 from laneway.kube.kubevirt import VirtualMachine
 from laneway.kube.store import Store
 
-PERHAPS = ("vms", "instances", "installations", "vcenters", "vsphere_", "cluster_")
+PERHAPS = ("vms", "instances", "installations", "vcenters", "vsphere_", "kubevirt_", "cluster_")
 
 
 async def test_every_store_of_the_world_is_kept_and_indexed() -> None:

@@ -189,6 +189,7 @@ def test_what_becomes_of_virtual_machines_while_no_webhook_answers(policy: str) 
     # Allocate is the last guard: an unseen pod gets nothing that is claimed.
     assert found.pop("pods.laneway.harvesterhci.io") == "Ignore"
     assert found.pop("vsphere.laneway.harvesterhci.io") == "Ignore"
+    assert found.pop("kubevirt-machines.laneway.harvesterhci.io") == "Ignore"
     assert set(found.values()) == {"Fail"}
 
 
@@ -202,12 +203,59 @@ def test_what_becomes_of_machines_on_vsphere_while_no_webhook_answers(policy: st
     ]
 
 
-def test_machines_on_vsphere_are_not_judged_where_that_is_off() -> None:
-    found = webhooks({"webhook": {"vsphere": {"enabled": False}}})
+@pytest.mark.parametrize(
+    ("vsphere", "kubevirt", "asked"),
+    [
+        (True, True, {"vspheremachines", "kubevirtmachinetemplates", "machinedeployments"}),
+        (True, False, {"vspheremachines", "machinedeployments"}),
+        (False, True, {"kubevirtmachinetemplates", "machinedeployments"}),
+        (False, False, set()),
+    ],
+)
+def test_machines_of_cluster_api_are_judged_where_that_is_on(
+    vsphere: bool, kubevirt: bool, asked: set[str]
+) -> None:
+    """And a set that is scaled is judged once."""
+    values = {"vsphere": {"enabled": vsphere}, "kubevirtMachines": {"enabled": kubevirt}}
+    found = webhooks({"webhook": values})
 
-    assert found
-    groups = {group for one in found for rule in one["rules"] for group in rule["apiGroups"]}
-    assert not [group for group in groups if group.endswith("cluster.x-k8s.io")]
+    resources = [
+        resource
+        for one in found
+        if one["clientConfig"]["service"]["path"].endswith("validation")
+        for rule in one["rules"]
+        if any(group.endswith("cluster.x-k8s.io") for group in rule["apiGroups"])
+        for resource in rule["resources"]
+    ]
+    assert len(resources) == len(set(resources))
+    kinds = {"vspheremachines", "kubevirtmachinetemplates", "machinedeployments"}
+    assert kinds & set(resources) == asked
+
+
+@pytest.mark.parametrize("policy", ["Ignore", "Fail"])
+def test_what_becomes_of_machines_on_kubevirt_while_no_webhook_answers(policy: str) -> None:
+    found = webhooks({"webhook": {"kubevirtMachines": {"failurePolicy": policy}}})
+
+    [one] = [one for one in found if one["name"].startswith("kubevirt-machines.")]
+    assert one["failurePolicy"] == policy
+
+
+def test_the_manager_writes_capacity_only_where_it_may() -> None:
+    """It may change sets of machines only where it is to; a policy says what of them."""
+
+    def found(capacity: bool) -> tuple[bool, bool, bool]:
+        objects = render({"manager": {"kubevirtMachines": {"capacity": capacity}}})
+        args = pod(objects, "Deployment", "laneway-manager")["containers"][0]["args"]
+        rules = find(objects, "ClusterRole", "laneway-manager")["rules"]
+        policies = {one["metadata"]["name"] for one in objects if one["kind"].endswith("Policy")}
+        return (
+            "--machine-capacity" in args,
+            any("machinedeployments" in rule["resources"] for rule in rules),
+            "laneway-manager-machine-sets" in policies,
+        )
+
+    assert found(True) == (True, True, True)
+    assert found(False) == (False, False, False)
 
 
 @pytest.mark.parametrize("inventory", ["warn", "refuse"])

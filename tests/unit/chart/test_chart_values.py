@@ -162,6 +162,8 @@ def test_every_value_is_tried(path: tuple[str, ...]) -> None:
         ({"manager": {"vsphere": {"secretNamespaces": ["*"]}}}, "secretNamespaces/0"),
         ({"manager": {"vsphere": {"secretNamespaces": ["a", "a"]}}}, "secretNamespaces"),
         ({"manager": {"vsphere": {"vectorAddImage": "a b"}}}, "/manager/vsphere/vectorAddImage"),
+        ({"manager": {"kubevirtMachines": {"capacity": "yes"}}}, "/manager/kubevirtMachines"),
+        ({"webhook": {"kubevirtMachines": {"failurePolicy": "Warn"}}}, "'Ignore', 'Fail'"),
         ({"webhook": {"certificates": "letsencrypt"}}, "'own', 'cert-manager', 'none'"),
         ({"webhook": {"virtualMachines": {"failurePolicy": "Warn"}}}, "'Ignore', 'Fail'"),
         ({"ui": {"enabled": True, "ingress": {"enabled": True}}}, "ui.ingress.host is needed"),

@@ -28,6 +28,7 @@ KUBEVIRT = {
     ("pool.kubevirt.io", "v1beta1", "virtualmachinepools"),
 }
 CLUSTER_API = {
+    ("infrastructure.cluster.x-k8s.io", "v1alpha1", "kubevirtmachinetemplates"),
     *(
         ("infrastructure.cluster.x-k8s.io", "v1beta2", plural)
         for plural in ("vspheremachines", "vspheremachinetemplates", "vspherevms")

@@ -362,3 +362,45 @@ def test_it_deletes_driver_pods_of_laneway_only(found: list[Policy]) -> None:
         assert "deletes pods of Laneway's driver toolkit only" in said(found, "pods", other, None)
     assert said(found, "pods", {"metadata": {"name": "bare"}}, None) != ""
     assert said(found, "pods", None, driver) != ""
+
+
+def machine_set(**annotations: str) -> Any:
+    return {
+        "metadata": {"name": "gpu", "annotations": annotations, "labels": {"a": "b"}},
+        "spec": {"replicas": 0, "clusterName": "c"},
+    }
+
+
+CAPACITY = {
+    "capacity.cluster-autoscaler.kubernetes.io/gpu-count": "1",
+    "devices.harvesterhci.io/laneway-capacity": "{}",
+}
+
+
+@pytest.mark.parametrize("plural", ["machinedeployments", "machinesets"])
+@pytest.mark.parametrize(
+    ("before", "after", "allowed"),
+    [
+        (machine_set(), machine_set(**CAPACITY), True),
+        (machine_set(**CAPACITY), machine_set(), True),
+        (machine_set(), machine_set(other="x"), False),
+        (machine_set(other="x"), machine_set(**CAPACITY), False),
+        (machine_set(other="x"), machine_set(other="y"), False),
+        (machine_set(), changed(machine_set(**CAPACITY), 9, "spec", "replicas"), False),
+        (machine_set(), changed(machine_set(), {"a": "c"}, "metadata", "labels"), False),
+        (machine_set(), changed(machine_set(), ["x"], "metadata", "finalizers"), False),
+        (None, machine_set(), False),
+        (machine_set(), None, False),
+    ],
+)
+def test_of_sets_of_machines_it_changes_what_the_autoscaler_reads(
+    plural: str, before: Any, after: Any, allowed: bool
+) -> None:
+    found = policies({"manager": {"kubevirtMachines": {"capacity": True}}})
+    [one] = [one for one in found if one.name == "laneway-manager-machine-sets"]
+    one.check()
+    what = f"{plural}.cluster.x-k8s.io"
+
+    assert (said([one], what, before, after) == "") is allowed
+    assert said([one], what, before, after, user="admin") == ""
+    assert said([one], what, machine_set(), machine_set(), sub="scale") != ""

@@ -15,17 +15,10 @@ from laneway.api import ObjectMeta, VSphereHost, VSphereReservation, decode
 from laneway.controllers.ledger.vsphere import host_of, reservation_of
 from laneway.core.vsphere.inventory.hosts import Host
 from laneway.core.vsphere.placement.reservation import Reservation
-from laneway.kube.clusterapi import Machine
 from laneway.kube.resource import Resource, served
 
 VCENTER = "vCenter"
 """Index of hosts and reservations by the name of their vCenter."""
-SET = "set"
-"""Index of Machines by namespace, label and name of the MachineDeployment, MachineSet or control
-plane that they are of."""
-LABEL_DEPLOYMENT = "cluster.x-k8s.io/deployment-name"
-LABEL_SET = "cluster.x-k8s.io/set-name"
-LABEL_CONTROL_PLANE = "cluster.x-k8s.io/control-plane-name"
 
 
 class KnownHost(msgspec.Struct, frozen=True):
@@ -67,11 +60,3 @@ RESERVATIONS = cast(
 def of_vcenter(known: KnownHost | KnownReservation) -> Iterable[Hashable]:
     """Indexer: `VCENTER`."""
     return (known.vcenter,)
-
-
-def of_set(machine: Machine) -> Iterable[Hashable]:
-    """Indexer: `SET`."""
-    meta = machine.metadata
-    for label in (LABEL_DEPLOYMENT, LABEL_SET, LABEL_CONTROL_PLANE):
-        if name := meta.labels.get(label):
-            yield meta.namespace, label, name

@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from laneway.admission.capv.known import SET
 from laneway.admission.capv.rules import findings, impossible
 from laneway.admission.capv.supply import Scope, of_machines
 from laneway.admission.capv.zones import Anywhere, Zones, of_control_plane
+from laneway.admission.clusterapi.known import SET
+from laneway.admission.clusterapi.many import Many, Name
 from laneway.admission.verdict import ALLOWED, Verdict
 from laneway.admission.world import World
 from laneway.core.phrases import listed
@@ -26,37 +27,6 @@ from laneway.core.vsphere.spec.requests import Requested
 from laneway.core.vsphere.spec.validation import TEMPLATE
 from laneway.kube.capv import GROUP, VSphereMachineTemplate
 from laneway.kube.clusterapi import Reference
-
-
-class Many(NamedTuple):
-    """A set of machines, whichever kind it is of."""
-
-    replicas: int
-    template: Reference
-    cluster: str
-    """Empty: unknown."""
-    zone: str | None
-    """Failure domain, empty for none; None: those of the cluster that are for control planes."""
-    advice: str = ""
-    """How it could be rolled out without room for one more; empty: it can."""
-    revision: object = None
-    """Whatever else has Cluster API make new machines when it changes, such as the version."""
-
-    def is_like(self, other: Many) -> bool:
-        """Whether the machines of one may stay as machines of the other."""
-        mine, others = ((one.template, one.zone, one.revision) for one in (self, other))
-        return mine == others
-
-
-class Name(NamedTuple):
-    """Which set it is, and how it is spoken of."""
-
-    namespace: str
-    name: str
-    label: str
-    """Of its Machines, which has its name."""
-    path: str
-    """Of the field that names the template."""
 
 
 class _Case(NamedTuple):

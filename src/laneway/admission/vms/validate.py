@@ -181,7 +181,7 @@ def judge_case(case: Case, requester: Requester, world: World, granted: Granted)
     if not case.judged:
         return Verdict(tuple(limits.displays(devices.gpus)))
     found = {one.name: device for one in devices.all if (device := named(world, one)) is not None}
-    refusals = [*limits.conflicts(devices, world), *_twice(devices.all)]
+    refusals = [*limits.conflicts(devices, world), *twice(devices.all)]
     unknown = [*_unknown((one for one in case.judged if one.name not in found), world)]
     if not case.starts:
         refusals += (*unknown, *_apart(case, found, world), *limits.too_many(devices.all, world))
@@ -236,7 +236,8 @@ def _not_granted(
             yield short
 
 
-def _twice(requests: Sequence[DeviceRequest]) -> Iterator[Refusal]:
+def twice(requests: Sequence[DeviceRequest]) -> Iterator[Refusal]:
+    """Names that several entries have."""
     names = Counter(one.name for one in requests)
     yield from (DuplicateDeviceName(name) for name, count in names.items() if count > 1)
 

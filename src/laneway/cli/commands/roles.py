@@ -82,6 +82,12 @@ Example: this host and a simulated server with an NVIDIA A2.
     "is simulated; the vCenters are those that the objects name.",
 )
 @click.option(
+    "--cluster-api",
+    is_flag=True,
+    help="Also simulate Cluster API and its provider for KubeVirt (CAPK): Machines become VMs of "
+    "simulated hosts.",
+)
+@click.option(
     "--rancher",
     is_flag=True,
     help="Also simulate Rancher: the machine pools of guest clusters become VMs of simulated "
@@ -97,6 +103,7 @@ def up(
     ui_port: int,
     dra: bool,
     vsphere: bool,
+    cluster_api: bool,
     rancher: bool,
     log_level: str,
     log_format: str | None,
@@ -111,6 +118,12 @@ def up(
         raise click.UsageError("--no-local leaves no host: add --simulate or --vsphere")
     if rancher and not simulate:
         raise click.UsageError("--rancher needs simulated hosts for its machines: add --simulate")
+    if cluster_api and not simulate:
+        raise click.UsageError("--cluster-api needs simulated hosts for its VMs: add --simulate")
+    if cluster_api and vsphere:
+        raise click.UsageError(
+            "--cluster-api and --vsphere exclude each other: choose one provider"
+        )
     from laneway.cli.logs import configure
     from laneway.cli.processes.up import run_everything
 
@@ -122,6 +135,7 @@ def up(
         port=port,
         dra=dra,
         vsphere=vsphere,
+        cluster_api=cluster_api,
         rancher=rancher,
         ui_port=ui_port,
     )
@@ -260,6 +274,12 @@ Example: two managers, in pods of a Deployment.
     "once it is to install another driver.",
 )
 @click.option(
+    "--machine-capacity",
+    is_flag=True,
+    help="Write what a machine of Cluster API on KubeVirt has, with its GPUs, into annotations of "
+    "MachineDeployments and MachineSets: the cluster autoscaler reads them to scale from zero.",
+)
+@click.option(
     "--vsphere",
     type=click.Choice(VSPHERE),
     default=VSPHERE[0],
@@ -289,6 +309,7 @@ def manager(
     namespace: str,
     webhook_certificates: str,
     driver_toolkit: bool,
+    machine_capacity: bool,
     vsphere: str,
     vsphere_check_nodes: bool,
     vsphere_check_image: str | None,
@@ -318,6 +339,7 @@ def manager(
         health_address,
         certificates=webhook_certificates == CERTIFICATES[0],
         drivers=driver_toolkit,
+        machine_capacity=machine_capacity,
         vsphere=vsphere,
         check_nodes=vsphere_check_nodes,
         check_image=vsphere_check_image,

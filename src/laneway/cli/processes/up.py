@@ -33,6 +33,7 @@ def run_everything(
     port: int,
     dra: bool,
     vsphere: bool,
+    cluster_api: bool,
     rancher: bool,
     ui_port: int,
 ) -> None:
@@ -51,6 +52,7 @@ def run_everything(
         port=port,
         dra=dra,
         vsphere=vsphere,
+        cluster_api=cluster_api,
         rancher=rancher,
         ui_port=ui_port,
     )

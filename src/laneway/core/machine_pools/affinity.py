@@ -62,11 +62,16 @@ def read(text: str) -> tuple[Term, ...] | None:
         found = _decode(_plain(text))
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise AffinityError(f"vmAffinity is not an affinity as JSON: {error}") from None
-    about_nodes = found.node_affinity if found is not None else None
+    return required(found)
+
+
+def required(affinity: Affinity | None) -> tuple[Term, ...] | None:
+    """The same of an affinity that is read already."""
+    about_nodes = affinity.node_affinity if affinity is not None else None
     if about_nodes is None:
         return None
-    required = about_nodes.required_during_scheduling_ignored_during_execution
-    return None if required is None else required.node_selector_terms
+    terms = about_nodes.required_during_scheduling_ignored_during_execution
+    return None if terms is None else terms.node_selector_terms
 
 
 def _plain(text: str) -> bytes:

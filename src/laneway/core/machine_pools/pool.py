@@ -60,8 +60,8 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_replacing(self) -> bool:
-        """Whether a rolling update is due."""
-        return any(not one.stays for one in self.machines)
+        """Whether a rolling update is due: what has no node yet goes without any."""
+        return any(one.placed and not one.stays for one in self.machines)
 
     @property
     def needs(self) -> dict[str, int]:

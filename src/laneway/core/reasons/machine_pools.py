@@ -6,6 +6,7 @@ from laneway.core.reasons.text import ReasonText
 
 _POOLS = "Machine pools"
 _ON = "`laneway pools`, HarvesterConfig, Cluster"
+_ON_SETS = f"{_ON}, MachineDeployment"
 
 REASONS = (
     ReasonText(
@@ -32,23 +33,23 @@ REASONS = (
     ReasonText(
         "MachinesCompete",
         _POOLS,
-        on=_ON,
+        on=_ON_SETS,
         meaning="Each pool would fit alone; all of them do not.",
         remedy="Request fewer machines or devices in one of them.",
     ),
     ReasonText(
         "PlacementUncertain",
         _POOLS,
-        on=_ON,
+        on=_ON_SETS,
         meaning="Pools compete for the same nodes, and it depends on the scheduler who fits.",
         remedy="Bind the pools to different nodes, or leave more devices free.",
     ),
     ReasonText(
         "SurgeBlocked",
         _POOLS,
-        on=_ON,
+        on=_ON_SETS,
         meaning="A rolling update has no room for the machine that it creates first.",
-        remedy="Free the devices that the message names, or set the pool's maxSurge to 0 and its "
-        "maxUnavailable to 1.",
+        remedy="Free the devices that the message names, or set maxSurge to 0 and maxUnavailable "
+        "to 1.",
     ),
 )

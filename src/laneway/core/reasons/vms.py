@@ -11,7 +11,7 @@ REASONS = (
     ReasonText(
         "ResourceNotFound",
         _VMS,
-        on="VirtualMachine, `laneway capacity`",
+        on="VirtualMachine, MachineDeployment, `laneway capacity`",
         meaning="No device has the requested resource name.",
         remedy=(
             "Use a name that `laneway capacity` lists, claim such a device (`laneway claim "
@@ -21,7 +21,7 @@ REASONS = (
     ReasonText(
         "TooManyDevices",
         _VMS,
-        on="VirtualMachine",
+        on="VirtualMachine, MachineDeployment",
         meaning="`hostDevices` and `gpus` have more than 64 entries together.",
         remedy="Remove entries.",
     ),
@@ -42,7 +42,7 @@ REASONS = (
     ReasonText(
         "DuplicateDeviceName",
         _VMS,
-        on="VirtualMachine",
+        on="VirtualMachine, MachineDeployment",
         meaning="Two entries of `hostDevices` and `gpus` have one name.",
         remedy="Rename or remove one.",
     ),
@@ -124,14 +124,14 @@ REASONS = (
     ReasonText(
         "MultipleDisplays",
         _VMS,
-        on="VirtualMachine",
+        on="VirtualMachine, MachineDeployment",
         meaning="More than one vGPU of the VM has a display with ramFB.",
         remedy="Set `display.enabled` or `ramFB.enabled` to false on all but one.",
     ),
     ReasonText(
         "InsufficientDevices",
         _CAPACITY,
-        on="VirtualMachine, `laneway capacity`",
+        on="VirtualMachine, MachineDeployment, `laneway capacity`",
         meaning=(
             "The nodes have too few free devices of a resource. The message says who holds them."
         ),
@@ -143,7 +143,7 @@ REASONS = (
     ReasonText(
         "NoNodeFits",
         _CAPACITY,
-        on="VirtualMachine, `laneway capacity`",
+        on="VirtualMachine, MachineDeployment, `laneway capacity`",
         meaning=(
             "The cluster has enough of every resource, and no node has all that one VM requests."
         ),

@@ -28,11 +28,13 @@ class FieldInvalid(Refusal, frozen=True):
     value: str
     """What is written there, as JSON; empty where that does not matter."""
     message: str
+    because: str = ""
+    """The reason of the refusal that the message is of; empty: there is none."""
 
     @property
     def cause(self) -> str:
-        """What Kubernetes calls it."""
-        return _CAUSES.get(self.kind, self.reason)
+        """What it is because of, else what Kubernetes calls the kind."""
+        return self.because or _CAUSES.get(self.kind, self.reason)
 
     @property
     def words(self) -> str:

@@ -88,6 +88,8 @@ class SurgeBlocked(Refusal, frozen=True):
     """So many old machines are gone by then."""
     due: bool
     """Whether a rolling update begins with this change."""
+    advice: str = "Free what is missing, or set maxSurge to 0 and maxUnavailable to 1."
+    """A sentence."""
 
     @property
     def words(self) -> str:
@@ -103,10 +105,7 @@ class SurgeBlocked(Refusal, frozen=True):
             lack = f"the nodes lack {lacking}"
         else:
             lack = "the nodes lack CPU or memory, or have the devices apart"
-        return (
-            f"{stops}: {lack}. Free what is missing, or set the pool's maxSurge to 0 and its "
-            "maxUnavailable to 1."
-        )
+        return f"{stops}: {lack}. {self.advice}"
 
 
 class MachinePoolShort(Refusal, frozen=True):

@@ -15,10 +15,10 @@ from laneway.simcluster.clusterapi.objects import (
     LABEL_DEPLOYMENT,
     MACHINES,
     SETS,
-    VSPHERE_CLUSTERS,
     VSPHERE_MACHINES,
     VSPHERE_VMS,
     Part,
+    Provider,
     Vm,
 )
 from laneway.simcluster.objects import NODES
@@ -27,13 +27,14 @@ from laneway.simcluster.objects import NODES
 class Caches:
     """A cache of each kind. Their owner runs them."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, provider: Provider) -> None:
+        self.provider = provider
         self.clusters = Informer(client, CLUSTERS)
         self.deployments = Informer(client, DEPLOYMENTS)
         self.sets = Informer(client, SETS)
         self.machines = Informer(client, MACHINES)
-        self.vsphere_clusters = Informer(client, VSPHERE_CLUSTERS)
-        self.vsphere_machines = Informer(client, VSPHERE_MACHINES)
+        self.infra_clusters = Informer(client, provider.clusters)
+        self.infra_machines = Informer(client, provider.machines)
         self.vms = Informer(client, VSPHERE_VMS, indexers={"machine": machines_of})
         self.nodes = Informer(
             client, NODES, indexers={"provider": lambda node: [node.spec.provider_id]}
@@ -45,7 +46,7 @@ class Caches:
 
     def __iter__(self) -> Iterator[Informer[KubeObject]]:
         yield from (self.clusters, self.deployments, self.sets, self.machines)
-        yield from (self.vsphere_clusters, self.vsphere_machines, self.vms, self.nodes)
+        yield from (self.infra_clusters, self.infra_machines, self.nodes)
 
     def of_cluster(self, key: Key) -> list[tuple[Resource[Part], Part]]:
         """Machines, and what makes them, of a cluster."""

@@ -21,7 +21,6 @@ from laneway.simcluster.clusterapi.objects import (
     CLUSTERS,
     SECRET_TYPE,
     SECRETS,
-    VSPHERE_CLUSTERS,
     Infra,
     Part,
     condition,
@@ -43,8 +42,8 @@ class ClusterController:
         self._kubeconfig = kubeconfig
         self._published: set[str] = set()
         caches.clusters.follow(by_key(self.queue.add))
-        caches.vsphere_clusters.follow(by_cluster(self.queue.add))
-        caches.vsphere_clusters.follow(self._infrastructure_changed)
+        caches.infra_clusters.follow(by_cluster(self.queue.add))
+        caches.infra_clusters.follow(self._infrastructure_changed)
         made: list[Informer[Part]] = [caches.deployments, caches.sets, caches.machines]
         for informer in made:
             informer.subscribe(self._part_changed)
@@ -67,7 +66,7 @@ class ClusterController:
         if cluster is None or (cluster.spec.paused and not cluster.metadata.deletion_timestamp):
             return
         name = cluster.spec.infrastructure_ref.name
-        infra = self._caches.vsphere_clusters.store.get(name, key.namespace) if name else None
+        infra = self._caches.infra_clusters.store.get(name, key.namespace) if name else None
         if cluster.metadata.deletion_timestamp:
             await self._delete(key, cluster, infra)
             return
@@ -85,7 +84,8 @@ class ClusterController:
             "ownerReferences": [owner(CLUSTERS, cluster.metadata)],
             "resourceVersion": meta.resource_version,
         }
-        await self._client.patch(VSPHERE_CLUSTERS, meta.name, {"metadata": body}, meta.namespace)
+        kind = self._caches.provider.clusters
+        await self._client.patch(kind, meta.name, {"metadata": body}, meta.namespace)
 
     async def _tell(self, cluster: Cluster, infra: Infra | None) -> None:
         there = cluster.status.initialization.infrastructure_provisioned or (
@@ -97,7 +97,8 @@ class ClusterController:
         ready = bool(there and (known is None or known.status == "True"))
         name = cluster.spec.infrastructure_ref.name
         if infra is None:
-            reason, text = "InfrastructureDoesNotExist", f"there is no VSphereCluster {name}"
+            kind = self._caches.provider.clusters.kind
+            reason, text = "InfrastructureDoesNotExist", f"there is no {kind} {name}"
         elif known is not None and not ready:
             reason, text = known.reason or "NotReady", known.message
         else:
@@ -157,6 +158,6 @@ class ClusterController:
         if left:
             return
         if infra is not None:
-            await remove(self._client, VSPHERE_CLUSTERS, infra.metadata)
+            await remove(self._client, self._caches.provider.clusters, infra.metadata)
             return
         await let_go(self._client, CLUSTERS, cluster.metadata, FINALIZER)

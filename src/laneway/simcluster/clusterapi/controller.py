@@ -18,7 +18,9 @@ from laneway.simcluster.clusterapi.clusters import ClusterController
 from laneway.simcluster.clusterapi.deployments import DeploymentController
 from laneway.simcluster.clusterapi.guests import GuestController
 from laneway.simcluster.clusterapi.jobs import JOBS, GuestPods, JobController
+from laneway.simcluster.clusterapi.kubevirt.controller import KubevirtMachines
 from laneway.simcluster.clusterapi.machines import MachineController
+from laneway.simcluster.clusterapi.objects import VSPHERE, Provider
 from laneway.simcluster.clusterapi.sets import SetController
 
 _WORKERS = 4
@@ -39,21 +41,31 @@ class ClusterApi:
     its own; pods are placed by whatever schedules the cluster's.
     """
 
-    def __init__(self, client: Client, kubeconfig: Callable[[], bytes]) -> None:
+    def __init__(
+        self, client: Client, kubeconfig: Callable[[], bytes], provider: Provider = VSPHERE
+    ) -> None:
         """`kubeconfig`: by which the workload clusters, all of them this server, are reached."""
-        caches = Caches(client)
-        jobs, pods = Informer(client, JOBS), Informer(client, PODS)
-        self._informers: list[Informer[KubeObject]] = [*caches, jobs, pods]
+        caches = Caches(client, provider)
+        self._informers: list[Informer[KubeObject]] = [*caches]
         self._hosts = caches.hosts
         self._controllers: list[tuple[_Controller, int]] = [
             (ClusterController(client, caches, kubeconfig), 1),
             (DeploymentController(client, caches), 1),
             (SetController(client, caches), 1),
             (MachineController(client, caches), _WORKERS),
-            (GuestController(client, caches), _WORKERS),
-            (JobController(client, jobs, pods), 1),
-            (GuestPods(client, caches.nodes, pods), _WORKERS),
         ]
+        if provider.joins:
+            jobs, pods = Informer(client, JOBS), Informer(client, PODS)
+            self._informers += [caches.vms, jobs, pods]
+            self._controllers += [
+                (GuestController(client, caches), _WORKERS),
+                (JobController(client, jobs, pods), 1),
+                (GuestPods(client, caches.nodes, pods), _WORKERS),
+            ]
+        else:
+            machines = KubevirtMachines(client, caches)
+            self._informers.append(machines.vms)
+            self._controllers.append((machines, _WORKERS))
 
     async def run(self) -> None:
         """Reconcile clusters until cancelled."""

@@ -50,7 +50,7 @@ class GuestController:
         self.queue: WorkQueue[Key] = WorkQueue(cap=10.0)
         self._client = client
         self._caches = caches
-        caches.vsphere_machines.follow(by_key(self.queue.add))
+        caches.infra_machines.follow(by_key(self.queue.add))
         caches.vms.follow(self._vm_changed)
         caches.nodes.follow(self._node_changed)
         caches.hosts.subscribe(self._host_changed)
@@ -61,7 +61,7 @@ class GuestController:
 
     def _host_changed(self, old: VSphereHost | None, _new: VSphereHost | None) -> None:
         if old is None:  # what a host has rarely changes, but it may be reported late
-            for machine in self._caches.vsphere_machines.store:
+            for machine in self._caches.infra_machines.store:
                 self.queue.add(key_of(machine))
 
     def _node_changed(self, node: Node) -> None:
@@ -70,7 +70,7 @@ class GuestController:
 
     async def reconcile(self, key: Key) -> None:
         """Have a node there or not, and with what its machine has."""
-        infra = self._caches.vsphere_machines.store.get(key.name, key.namespace)
+        infra = self._caches.infra_machines.store.get(key.name, key.namespace)
         node = self._caches.nodes.store.get(key.name)
         if node is not None and not (is_guest(node) and _namespace(node) == key.namespace):
             return  # another's of the same name

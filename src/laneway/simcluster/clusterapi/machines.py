@@ -25,8 +25,6 @@ from laneway.simcluster.clusterapi.objects import (
     MACHINES,
     SECRET_TYPE,
     SECRETS,
-    VSPHERE_MACHINES,
-    VSPHERE_TEMPLATES,
     Infra,
     condition,
     owner,
@@ -49,7 +47,7 @@ class MachineController:
         self._client = client
         self._caches = caches
         caches.machines.follow(by_key(self.queue.add))
-        caches.vsphere_machines.follow(self._infrastructure_changed)
+        caches.infra_machines.follow(self._infrastructure_changed)
         caches.nodes.follow(self._node_changed)
         caches.clusters.follow(by_cluster_of(caches.machines, self.queue.add))
 
@@ -69,7 +67,7 @@ class MachineController:
         if machine is None:
             return
         name = machine.spec.infrastructure_ref.name
-        infra = self._caches.vsphere_machines.store.get(name, key.namespace) if name else None
+        infra = self._caches.infra_machines.store.get(name, key.namespace) if name else None
         if machine.metadata.deletion_timestamp:
             await self._delete(machine, infra)
             return
@@ -91,32 +89,34 @@ class MachineController:
         source = meta.annotations.get(ANNOTATION_FROM)
         kind = meta.annotations.get(ANNOTATION_FROM_KIND, "").partition(".")[0]
         name = machine.spec.infrastructure_ref.name
+        provider = self._caches.provider
         if machine.status.initialization.infrastructure_provisioned:
-            return f"the VSphereMachine {name} is gone"
-        if not source or kind != VSPHERE_TEMPLATES.kind:
+            return f"the {provider.machines.kind} {name} is gone"
+        if not source or kind != provider.templates.kind:
             return f"there is no {machine.spec.infrastructure_ref.kind} {name}"
         try:
-            template = await self._client.get(VSPHERE_TEMPLATES, source, meta.namespace)
-            await create(self._client, VSPHERE_MACHINES, _cloned(machine, template), meta.namespace)
+            template = await self._client.get(provider.templates, source, meta.namespace)
+            body = _cloned(machine, template)
+            await create(self._client, provider.machines, body, meta.namespace)
         except AlreadyExistsError:
             return ""
         except NotFoundError:
             self.queue.add_after(Key(meta.namespace, meta.name), 2.0)
-            return f"there is no VSphereMachineTemplate {source}"
+            return f"there is no {provider.templates.kind} {source}"
         except ApiError as error:  # refused, perhaps only for now
             self.queue.add_after(Key(meta.namespace, meta.name), 5.0)
-            return f"a VSphereMachine of the template {source} is refused: {error}"
+            return f"a {provider.machines.kind} of the template {source} is refused: {error}"
         return ""
 
     async def _own(self, machine: Machine, infra: Infra) -> None:
-        """Take a VSphereMachine that another client made for this Machine."""
-        meta = infra.metadata
+        """Take infrastructure that another client made for this Machine."""
+        meta, kind = infra.metadata, self._caches.provider.machines
         body = {
             "labels": {LABEL_CLUSTER: machine.spec.cluster_name},
             "ownerReferences": [owner(MACHINES, machine.metadata)],
             "resourceVersion": meta.resource_version,
         }
-        await self._client.patch(VSPHERE_MACHINES, meta.name, {"metadata": body}, meta.namespace)
+        await self._client.patch(kind, meta.name, {"metadata": body}, meta.namespace)
 
     async def _user_data(self, machine: Machine, cluster: Cluster) -> bool:
         """Whether there are user data; made once the cluster could be joined."""
@@ -158,11 +158,12 @@ class MachineController:
             await self._client.patch(MACHINES, meta.name, body, meta.namespace)
         node = self._node(provider_id or machine.spec.provider_id)
         works = _infrastructure(infra, problem, provisioned=there)
-        healthy = node is not None and is_ready(node)
+        joins = self._caches.provider.joins
+        healthy = is_ready(node) if node is not None else there and not joins
         ready = works.status == "True" and healthy
         text = works.message or ("" if healthy else "its node is not ready")
         fields: dict[str, Json] = {
-            "phase": _phase(booted=booted, there=there, joined=node is not None),
+            "phase": _phase(booted=booted, there=there, joined=node is not None or not joins),
             "addresses": [
                 {"type": one.type, "address": one.address}
                 for one in (infra.status.addresses if infra else ())
@@ -196,7 +197,7 @@ class MachineController:
         """First the infrastructure, whose node goes with it, then the Machine itself."""
         await write_status(self._client, MACHINES, machine, phase="Deleting")
         if infra is not None:
-            await remove(self._client, VSPHERE_MACHINES, infra.metadata)
+            await remove(self._client, self._caches.provider.machines, infra.metadata)
             return
         if (node := self._node(machine.spec.provider_id)) is not None:
             await remove(self._client, NODES, node.metadata)
@@ -226,7 +227,7 @@ def _phase(*, booted: bool, there: bool, joined: bool) -> str:
 
 
 def _cloned(machine: Machine, template: Infra) -> JsonObject:
-    """A VSphereMachine as its template says; Cluster API copies no status and no name."""
+    """A machine as its template says; Cluster API copies no status and no name."""
     inner = members(template.spec.get("template"))
     about = members(inner.get("metadata"))
     meta = machine.metadata

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
 from laneway.api import Condition, ConditionStatus, ObjectMeta
 from laneway.api.vsphere import DeviceStatus
 from laneway.core.raw import JsonObject
+from laneway.kube import capk
 from laneway.kube.capv import GROUP as PROVIDER
 from laneway.kube.capv import VERSION as PROVIDER_VERSION
 from laneway.kube.capv import MachineInitialization
@@ -80,6 +81,8 @@ Part: TypeAlias = MachineDeployment | MachineSet | Machine
 class InfraStatus(_Part, frozen=True, kw_only=True):
     """What the provider says."""
 
+    ready: bool = False
+    """Only CAPK's."""
     initialization: MachineInitialization = MachineInitialization()
     addresses: Sequence[Address] = ()
     conditions: Sequence[Condition] = ()
@@ -88,7 +91,7 @@ class InfraStatus(_Part, frozen=True, kw_only=True):
 
 
 class Infra(_Part, frozen=True, kw_only=True):
-    """An object of the provider's: VSphereCluster, VSphereMachine or VSphereMachineTemplate."""
+    """An object of a provider's: VSphereCluster, VSphereMachine or VSphereMachineTemplate."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: JsonObject = {}
@@ -118,8 +121,8 @@ class Named(_Part, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
-def _infra(plural: str, kind: str) -> Resource[Infra]:
-    return Resource(PROVIDER, PROVIDER_VERSION, plural, True, Infra, kind)
+def _infra(plural: str, kind: str, version: str = PROVIDER_VERSION) -> Resource[Infra]:
+    return Resource(PROVIDER, version, plural, True, Infra, kind)
 
 
 CLUSTERS = Resource(GROUP, VERSION, "clusters", True, Cluster)
@@ -131,6 +134,26 @@ VSPHERE_MACHINES = _infra("vspheremachines", "VSphereMachine")
 VSPHERE_TEMPLATES = _infra("vspheremachinetemplates", "VSphereMachineTemplate")
 VSPHERE_VMS = Resource(PROVIDER, PROVIDER_VERSION, "vspherevms", True, Vm, "VSphereVM")
 SECRETS = Resource("", "v1", "secrets", True, Named, "Secret")
+
+
+class Provider(NamedTuple):
+    """The kinds of a provider of infrastructure."""
+
+    clusters: Resource[Infra]
+    machines: Resource[Infra]
+    templates: Resource[Infra]
+    joins: bool
+    """Whether its machines become nodes of this server, which stands for their own cluster's."""
+
+
+VSPHERE = Provider(VSPHERE_CLUSTERS, VSPHERE_MACHINES, VSPHERE_TEMPLATES, joins=True)
+KUBEVIRT = Provider(
+    _infra("kubevirtclusters", "KubevirtCluster", capk.VERSION),
+    _infra("kubevirtmachines", "KubevirtMachine", capk.VERSION),
+    _infra("kubevirtmachinetemplates", capk.TEMPLATE, capk.VERSION),
+    joins=False,
+)
+"""On this server are the hosts of these machines: as nodes they would be among their own hosts."""
 
 
 def owner(resource: Resource[KubeObject], meta: ObjectMeta, *, controls: bool = True) -> JsonObject:

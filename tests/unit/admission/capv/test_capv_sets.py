@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from laneway.admission.capv import sets
+from laneway.admission.clusterapi import sets
 from laneway.admission.request import Operation, Request, Requester
 from laneway.kube.clusterapi import MACHINE_DEPLOYMENTS
 

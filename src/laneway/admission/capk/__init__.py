@@ -1,0 +1,1 @@
+"""Machines of Cluster API on KubeVirt: whether the nodes have the devices of their VMs."""

@@ -1,0 +1,1 @@
+"""Sets of Cluster API's Machines, whichever provider makes them."""

@@ -1,0 +1,1 @@
+"""A stand-in for Cluster API's provider for KubeVirt: KubevirtMachines become VMs."""
