@@ -17,7 +17,7 @@ DEV := .venv-dev/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-laws test-kernel test-realapi test-current test-libraries test-vcenter test-image test-wheels test-chart test-browser test-changes test-durability test-fuzz test-all check manifests reference docs screenshots mutants bench constraints vcenter-sim venv venv-dev clean
+.PHONY: help up test test-laws test-kernel test-realapi test-current test-libraries test-vcenter test-image test-wheels test-chart test-browser test-terraform test-changes test-durability test-fuzz test-all check manifests reference docs screenshots mutants bench constraints vcenter-sim venv venv-dev venv-terraform clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -59,6 +59,9 @@ test-chart: venv-dev ## the chart's alerts at work, by Prometheus itself
 
 test-browser: venv-dev ## the web interface, as people use it in Debian's chromium
 	@tools/tiers.sh browser
+
+test-terraform: venv-dev ## the Terraform provider, as Terraform itself uses it
+	@tools/tiers.sh terraform
 
 test-changes: venv-dev ## 200 random changes of objects, and 200 of VMs, on simulated nodes; LANEWAY_SEED=N repeats a run
 	@tools/tiers.sh changes
@@ -119,5 +122,10 @@ venv: ## .venv, which runs Laneway: laneway, and kubectl if the machine has none
 venv-dev: ## .venv-dev, which tests it; for an editor or a shell
 	@$(PYTHON) tools/venv.py .venv-dev constraints/dev.txt
 
+venv-terraform: ## .venv-terraform, which runs the provider; Terraform itself too if the machine has none
+	@$(PYTHON) tools/venv.py .venv-terraform constraints/terraform.txt constraints/build.txt \
+	    --unless-on-path terraform constraints/terraform-cli.txt \
+	    --packages packages/kubebasics . packages/terraform-provider-laneway
+
 clean: ## remove the virtual environments and tool caches, not the data in .laneway
-	rm -rf .venv .venv-dev .venv-docs .venv-mutants site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-dev .venv-docs .venv-mutants .venv-terraform site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,118 @@
+"""What goes wrong, as Terraform shows it: a summary, the words of Laneway, and the attribute.
+
+Nothing leaves the provider as an exception: Terraform would print it as a defect of the plugin.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from laneway.changes.answered import denial
+from laneway.changes.errors import ChangeError, OvertakenError, RefusedError, TooLateError
+from laneway.cli.errors import Failure
+from laneway.kube.errors import (
+    ConfigError,
+    ForbiddenError,
+    InvalidError,
+    KubeError,
+    NotFoundError,
+    UnauthorizedError,
+    UnreachableError,
+)
+
+Path = Sequence[str | tuple[str | int]]
+"""To an attribute: `["vgpus", ("A2-4Q",)]` is `vgpus["A2-4Q"]`."""
+
+REFUSED = "Refused"
+_LONGER = "see the attribute timeout"
+
+
+class Problem(Exception):
+    """Something that a user has to know."""
+
+    def __init__(self, summary: str, detail: str = "", path: Path = ()) -> None:
+        super().__init__(f"{summary}: {detail}" if detail else summary)
+        self.summary = summary
+        self.detail = detail
+        self.path = path
+
+
+def refused(words: str, path: Path = ()) -> Problem:
+    """The problem of a refusal, which says itself what helps."""
+    return Problem(REFUSED, words, path)
+
+
+def problems_of(error: Exception, path: Path = ()) -> Iterator[Problem]:
+    """What an exception says. `path`: the attribute that a refusal is about."""
+    match error:
+        case Problem():
+            yield error
+        case RefusedError():
+            yield from (refused(words, path) for words in error.reasons)
+        case TooLateError():
+            yield Problem("Not finished", error.hinting(_LONGER), path)
+        case OvertakenError():
+            yield Problem("Changed meanwhile", f"{error}. Run terraform apply again.", path)
+        case ChangeError():
+            yield Problem(REFUSED, str(error), path)
+        case Failure():
+            yield Problem("Not possible", error.message, path)
+        case KubeError():
+            yield _of_cluster(error, path)
+        case _:
+            # Its text may hold anything, so only the place is told; Terraform keeps both in its log.
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            yield Problem(
+                "Defect of the provider",
+                f"{type(error).__name__} in {where.name}, line {where.lineno} of "
+                f"{where.filename.rpartition('/')[2]}. Please report this.",
+            )
+
+
+def _of_cluster(error: KubeError, path: Path) -> Problem:
+    match error:
+        case ConfigError():
+            return Problem("The cluster is not configured", str(error))
+        case UnauthorizedError():
+            return Problem(
+                "Not logged in", f"The API server does not accept the credentials: {error}."
+            )
+        case ForbiddenError() if words := denial(error):
+            return refused(words, path)
+        case ForbiddenError():
+            return Problem(
+                "Not allowed",
+                f"The API server does not allow you to do this: {error}. Ask an administrator for "
+                "a role that allows it.",
+            )
+        case UnreachableError():
+            return Problem(
+                "The cluster cannot be reached",
+                f"{error}. Check that the API server runs, and that the provider's kubeconfig and "
+                "context name the right one.",
+            )
+        case InvalidError() if words := denial(error):
+            return refused(words, path)
+        case NotFoundError():
+            return Problem("Not found", str(error), path)
+        case _:
+            return Problem("The API server refuses", str(error), path)
+
+
+@contextlib.contextmanager
+def told(diagnostics: Any, path: Path = ()) -> Iterator[None]:
+    """Add what goes wrong in the block to what Terraform shows, and go on after it."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - see the module's first lines
+        for problem in problems_of(error, path):
+            add(diagnostics, problem)
+
+
+def add(diagnostics: Any, problem: Problem, *, warning: bool = False) -> None:
+    """Have Terraform show a problem."""
+    tell = diagnostics.add_warning if warning else diagnostics.add_error
+    tell(problem.summary, problem.detail, path=list(problem.path) or None)
