@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from laneway.api import VGPUDevice
-from laneway.kube.resource import served
 from support.terraform import Terraform
 from support.worlds import World
 

@@ -1,7 +1,7 @@
 """The clusters that the provider talks to, for the threads in which Terraform calls it.
 
-All of them share one event loop, which runs in a thread of its own, and one client for each cluster:
-credentials are fetched once and connections are kept.
+All of them share one event loop, which runs in a thread of its own, and one client for each
+cluster: credentials are fetched once and connections are kept.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Clusters:
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
 
     def ask(self, choice: Choice, work: Work[R]) -> R:
-        """What `work` answers with a client of the cluster. Raises KubeError, and what it raises."""
+        """What `work` answers with a client of the cluster. Raises what `work` does, KubeError."""
 
         async def asked() -> R:
             return await work(await self.client(choice))
@@ -56,6 +56,8 @@ class Clusters:
     async def client(self, choice: Choice) -> Client:
         """The client of a cluster, which stays open. Only in the loop. Raises ConfigError."""
         if (found := self._clients.get(choice)) is None:
-            found = Client(choice.load(), user_agent="terraform-provider-laneway", connect_delays=())
+            found = Client(
+                choice.load(), user_agent="terraform-provider-laneway", connect_delays=()
+            )
             self._clients[choice] = await found.__aenter__()
         return found

@@ -13,7 +13,7 @@ from terraform_provider_laneway.values import COUNTS, TEXT
 
 
 class ResourceName:
-    """`provider::laneway::resource_name("NVIDIA A2-4Q")`"""
+    """The resource of a profile: `provider::laneway::resource_name("NVIDIA A2-4Q")`."""
 
     @classmethod
     def get_name(cls) -> str:
@@ -34,13 +34,15 @@ class ResourceName:
     def call(self, ctx: Any, arguments: list[Any]) -> Any:
         [profile] = arguments
         if not profile.strip():
-            ctx.diagnostics.add_error("profile is empty; write it as the driver prints it: NVIDIA A2-4Q")
+            ctx.diagnostics.add_error(
+                "profile is empty; write it as the driver prints it: NVIDIA A2-4Q"
+            )
             return None
         return vgpu_resource_name(profile)
 
 
 class VgpuInfo:
-    """`provider::laneway::vgpu_info({"nvidia.com/NVIDIA_A2-4Q" = 1})`"""
+    """The field of a machine configuration that requests vGPUs."""
 
     @classmethod
     def get_name(cls) -> str:
@@ -50,9 +52,7 @@ class VgpuInfo:
     def get_signature(cls) -> Any:
         return FunctionSignature(
             parameters=[
-                Parameter(
-                    "requests", COUNTS, "How many vGPUs of each resource a machine has."
-                )
+                Parameter("requests", COUNTS, "How many vGPUs of each resource a machine has.")
             ],
             return_type=Return(TEXT),
             summary="The field vgpuInfo of a machine configuration",
@@ -66,13 +66,11 @@ class VgpuInfo:
             if not is_resource_name(resource):
                 ctx.diagnostics.add_error(
                     f"{resource[:80]!r} is not the name of a resource, such as "
-                    "nvidia.com/NVIDIA_A2-4Q; provider::laneway::resource_name(\"NVIDIA A2-4Q\") "
+                    'nvidia.com/NVIDIA_A2-4Q; provider::laneway::resource_name("NVIDIA A2-4Q") '
                     "gives that of a profile"
                 )
             elif not isinstance(count, int) or not 0 <= count <= MOST:
-                ctx.diagnostics.add_error(
-                    f"{resource}: {count} is not a number of 0 to {MOST}"
-                )
+                ctx.diagnostics.add_error(f"{resource}: {count} is not a number of 0 to {MOST}")
         if sum(one for one in requests.values() if isinstance(one, int)) > MOST:
             ctx.diagnostics.add_error(f"a machine can have {MOST} vGPUs at most")
         if ctx.diagnostics.has_errors():

@@ -13,15 +13,15 @@ from laneway.cli.errors import Failure
 from laneway.core.vgpu import spelling
 from laneway.kube.client import Client
 from laneway.views.gpus import Gpu
-from terraform_provider_laneway.problems import Path, Problem, refused
+from terraform_provider_laneway.problems import Path, ProblemError, refused
 
 
 async def find(client: Client, text: str, attribute: str = "gpu") -> Gpu:
-    """A GPU by its name or NODE/ADDRESS. Raises Problem."""
+    """A GPU by its name or NODE/ADDRESS. Raises ProblemError."""
     try:
         return await target.find(client, text)
     except Failure as error:
-        raise Problem("No such GPU", error.message, [attribute]) from None
+        raise ProblemError("No such GPU", error.message, [attribute]) from None
 
 
 async def seen(client: Client, text: str) -> Gpu | None:
@@ -34,11 +34,11 @@ async def seen(client: Client, text: str) -> Gpu | None:
 
 
 def in_full(gpu: Gpu, vgpus: Mapping[str, int], path: Path) -> dict[str, int]:
-    """vGPUs by the profiles' names of the driver. Raises Problem."""
+    """VGPUs by the profiles' names of the driver. Raises ProblemError."""
     try:
         return profile_names.in_full(vgpus, *known(gpu))
     except Failure as error:
-        raise Problem("No such profile", error.message, path) from None
+        raise ProblemError("No such profile", error.message, path) from None
 
 
 def as_written(gpus: Iterable[Gpu], written: Iterable[str], profile: str) -> str:
@@ -60,13 +60,14 @@ def waiting(client: Client, gpu: Gpu, seconds: int) -> Waiting:
 
 
 def settled(outcome: Outcome, path: Path) -> None:
-    """Raise Problem where the agent has refused a change."""
+    """Raise ProblemError where the agent has refused a change."""
     if outcome.state in ("refused", "unchanged"):
-        words = ". ".join(part.rstrip(".") for part in (outcome.answer.words, outcome.words) if part)
+        words = ". ".join(
+            part.rstrip(".") for part in (outcome.answer.words, outcome.words) if part
+        )
         raise refused(f"{words}.", path)
 
 
 def free_functions(gpu: Gpu) -> list[VGPUDevice]:
     """The virtual functions that nothing is configured on, in the order of their addresses."""
     return [one for one in gpu.vgpus if not one.spec.enabled and not one.status.vgpu_status]
-

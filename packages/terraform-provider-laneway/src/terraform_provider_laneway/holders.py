@@ -20,7 +20,8 @@ AGAIN_SECONDS = 1.0
 
 async def users(client: Client, names: Sequence[str]) -> dict[str, tuple[Use, ...]]:
     """The VMs and pods that have devices, by the names of the devices' objects."""
-    wanted, found = frozenset(names), {}
+    wanted = frozenset(names)
+    found: dict[str, tuple[Use, ...]] = {}
     seen = await look(client)
     for stock in build(seen.facts).stocks.values():
         for name, taking in stock.taken.items():

@@ -1,8 +1,8 @@
 """The provider as a file in a folder from which Terraform takes providers.
 
-The file is a launcher: it starts the Python environment in which the provider is installed. What is
-installed there is used, so Terraform's lock file holds for as long as that environment stays where it
-is. A new version of the provider is another file.
+The file is a launcher: it starts the Python environment in which the provider is installed. What
+is installed there is used, so Terraform's lock file holds for as long as that environment stays
+where it is. A new version of the provider is another file.
 """
 
 from __future__ import annotations

@@ -30,66 +30,75 @@ REFUSED = "Refused"
 _LONGER = "see the attribute timeout"
 
 
-class Problem(Exception):
+class ProblemError(Exception):
     """Something that a user has to know."""
 
-    def __init__(self, summary: str, detail: str = "", path: Path = ()) -> None:
+    def __init__(
+        self, summary: str, detail: str = "", path: Path = (), *, stops: bool = True
+    ) -> None:
+        """`stops`: whether Terraform goes no further."""
         super().__init__(f"{summary}: {detail}" if detail else summary)
         self.summary = summary
         self.detail = detail
         self.path = path
+        self.stops = stops
 
 
-def refused(words: str, path: Path = ()) -> Problem:
+def notice(summary: str, detail: str, path: Path = ()) -> ProblemError:
+    """A problem that stops nothing."""
+    return ProblemError(summary, detail, path, stops=False)
+
+
+def refused(words: str, path: Path = ()) -> ProblemError:
     """The problem of a refusal, which says itself what helps."""
-    return Problem(REFUSED, words, path)
+    return ProblemError(REFUSED, words, path)
 
 
-def problems_of(error: Exception, path: Path = ()) -> Iterator[Problem]:
+def problems_of(error: Exception, path: Path = ()) -> Iterator[ProblemError]:
     """What an exception says. `path`: the attribute that a refusal is about."""
     match error:
-        case Problem():
+        case ProblemError():
             yield error
         case RefusedError():
             yield from (refused(words, path) for words in error.reasons)
         case TooLateError():
-            yield Problem("Not finished", error.hinting(_LONGER), path)
+            yield ProblemError("Not finished", error.hinting(_LONGER), path)
         case OvertakenError():
-            yield Problem("Changed meanwhile", f"{error}. Run terraform apply again.", path)
+            yield ProblemError("Changed meanwhile", f"{error} Run terraform apply again.", path)
         case ChangeError():
-            yield Problem(REFUSED, str(error), path)
+            yield ProblemError(REFUSED, str(error), path)
         case Failure():
-            yield Problem("Not possible", error.message, path)
+            yield ProblemError("Not possible", error.message, path)
         case KubeError():
             yield _of_cluster(error, path)
         case _:
-            # Its text may hold anything, so only the place is told; Terraform keeps both in its log.
+            # Its text may hold anything, so only its place is told.
             where = traceback.extract_tb(error.__traceback__)[-1]
-            yield Problem(
+            yield ProblemError(
                 "Defect of the provider",
                 f"{type(error).__name__} in {where.name}, line {where.lineno} of "
                 f"{where.filename.rpartition('/')[2]}. Please report this.",
             )
 
 
-def _of_cluster(error: KubeError, path: Path) -> Problem:
+def _of_cluster(error: KubeError, path: Path) -> ProblemError:
     match error:
         case ConfigError():
-            return Problem("The cluster is not configured", str(error))
+            return ProblemError("The cluster is not configured", str(error))
         case UnauthorizedError():
-            return Problem(
+            return ProblemError(
                 "Not logged in", f"The API server does not accept the credentials: {error}."
             )
         case ForbiddenError() if words := denial(error):
             return refused(words, path)
         case ForbiddenError():
-            return Problem(
+            return ProblemError(
                 "Not allowed",
                 f"The API server does not allow you to do this: {error}. Ask an administrator for "
                 "a role that allows it.",
             )
         case UnreachableError():
-            return Problem(
+            return ProblemError(
                 "The cluster cannot be reached",
                 f"{error}. Check that the API server runs, and that the provider's kubeconfig and "
                 "context name the right one.",
@@ -97,22 +106,27 @@ def _of_cluster(error: KubeError, path: Path) -> Problem:
         case InvalidError() if words := denial(error):
             return refused(words, path)
         case NotFoundError():
-            return Problem("Not found", str(error), path)
+            return ProblemError("Not found", str(error), path)
         case _:
-            return Problem("The API server refuses", str(error), path)
+            return ProblemError("The API server refuses", str(error), path)
 
 
-@contextlib.contextmanager
-def told(diagnostics: Any, path: Path = ()) -> Iterator[None]:
+class told(contextlib.AbstractContextManager[None]):  # noqa: N801 - reads as a function
     """Add what goes wrong in the block to what Terraform shows, and go on after it."""
-    try:
-        yield
-    except Exception as error:  # noqa: BLE001 - see the module's first lines
-        for problem in problems_of(error, path):
-            add(diagnostics, problem)
+
+    def __init__(self, diagnostics: Any, path: Path = ()) -> None:
+        self._diagnostics = diagnostics
+        self._path = path
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        for problem in problems_of(error, self._path):
+            add(self._diagnostics, problem)
+        return True
 
 
-def add(diagnostics: Any, problem: Problem, *, warning: bool = False) -> None:
+def add(diagnostics: Any, problem: ProblemError) -> None:
     """Have Terraform show a problem."""
-    tell = diagnostics.add_warning if warning else diagnostics.add_error
+    tell = diagnostics.add_error if problem.stops else diagnostics.add_warning
     tell(problem.summary, problem.detail, path=list(problem.path) or None)

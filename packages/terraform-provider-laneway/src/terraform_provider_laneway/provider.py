@@ -8,7 +8,7 @@ from tf.schema import Attribute, Schema
 
 from terraform_provider_laneway import functions
 from terraform_provider_laneway.clusters import Choice, Clusters
-from terraform_provider_laneway.problems import Problem, add, told
+from terraform_provider_laneway.problems import ProblemError, add, told
 from terraform_provider_laneway.registered import DATA_SOURCES, RESOURCES
 from terraform_provider_laneway.settings import Settings
 from terraform_provider_laneway.values import TEXT, State, known
@@ -87,7 +87,7 @@ class Provider:
         for name, value in (config or {}).items():
             if value == "":
                 words = "The text is empty. Leave the attribute out for its default."
-                add(diags, Problem(f"Invalid {name}", words, [name]))
+                add(diags, ProblemError(f"Invalid {name}", words, [name]))
 
     def configure_provider(self, diags: Any, config: State) -> None:
         given = config or {}

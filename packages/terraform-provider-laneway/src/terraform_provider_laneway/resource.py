@@ -17,7 +17,7 @@ from laneway.changes.errors import TooLateError, UnfinishedError
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError
 from terraform_provider_laneway.clusters import Choice, Clusters
-from terraform_provider_laneway.problems import Path, Problem, add, told
+from terraform_provider_laneway.problems import Path, ProblemError, add, notice, told
 from terraform_provider_laneway.settings import Settings
 from terraform_provider_laneway.values import NUMBER, TEXT, State, is_unknown, known
 
@@ -57,27 +57,28 @@ class ManagedResource:
         """Undo it and wait."""
         raise NotImplementedError
 
-    async def check(self, client: Client, config: State) -> AsyncIterator[Problem]:
+    def check(self, client: Client, config: State) -> AsyncIterator[ProblemError]:
         """What speaks against a configuration whose values are known. Changes nothing."""
         raise NotImplementedError
-        yield
 
-    def mistakes(self, config: State) -> list[Problem]:
+    def mistakes(self, config: State) -> list[ProblemError]:
         """What is wrong whatever the cluster has. Values may be unknown."""
         del config
         return []
 
     def named(self, parts: list[str]) -> State:
-        """The attributes of an id. Raises Problem."""
+        """The attributes of an id. Raises ProblemError."""
         if len(parts) != len(self.key) or not all(parts):
-            raise Problem("Invalid id", f"An id has the form {'/'.join(map(str.upper, self.key))}.")
+            raise ProblemError(
+                "Invalid id", f"An id has the form {'/'.join(map(str.upper, self.key))}."
+            )
         return dict(zip(self.key, parts, strict=True))
 
     @property
     def settings(self) -> Settings:
-        """Those of the provider block. Raises Problem."""
+        """Those of the provider block. Raises ProblemError."""
         if self._settings is None:
-            raise Problem(
+            raise ProblemError(
                 "The provider is not configured",
                 "The configuration of the provider depends on something that is not known yet.",
             )
@@ -133,7 +134,7 @@ class ManagedResource:
                 add(diags, problem)
         except (ForbiddenError, TooLateError) as error:
             words = f"{error}. Whether the change is possible shows when it is applied."
-            add(diags, Problem("Not checked", words), warning=True)
+            add(diags, notice("Not checked", words))
 
     def create(self, ctx: Any, planned: State) -> State | None:
         return self._write(ctx.diagnostics, planned, None)
@@ -145,7 +146,9 @@ class ManagedResource:
         stored = current
         with told(diags, [self.subject]):
             try:
-                self._clusters.ask(self.cluster, lambda client: self.apply(client, planned, current))
+                self._clusters.ask(
+                    self.cluster, lambda client: self.apply(client, planned, current)
+                )
             except UnfinishedError:
                 stored = planned  # Terraform has to know of what was accepted.
                 raise
@@ -192,20 +195,20 @@ class ManagedResource:
 _ID = "`{}`, as `terraform import` takes it."
 
 
-def _timeout(config: State) -> list[Problem]:
+def _timeout(config: State) -> list[ProblemError]:
     value = config.get("timeout")
     if value is None or is_unknown(value) or (_is_whole(value) and 1 <= value <= LONGEST):
         return []
-    return [Problem("Invalid timeout", f"Write whole seconds from 1 to {LONGEST}.", ["timeout"])]
+    return [
+        ProblemError("Invalid timeout", f"Write whole seconds from 1 to {LONGEST}.", ["timeout"])
+    ]
 
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def counts_in(
-    config: State, attribute: str, most: int, *, least: int = 1
-) -> list[Problem]:
+def counts_in(config: State, attribute: str, most: int, *, least: int = 1) -> list[ProblemError]:
     """What is wrong with numbers of a map."""
     found = config.get(attribute)
     if not isinstance(found, dict):
@@ -217,6 +220,6 @@ def counts_in(
         if is_unknown(count) or (_is_whole(count) and least <= count <= most):
             continue
         problems.append(
-            Problem("Invalid number", f"Write a whole number from {least} to {most}.", path)
+            ProblemError("Invalid number", f"Write a whole number from {least} to {most}.", path)
         )
     return problems

@@ -20,7 +20,7 @@ class Type:
     """A type of Terraform, in its own notation."""
 
     def __init__(self, notation: str, *, key: Callable[[Any], Any] | None = None) -> None:
-        """`key`: by what elements are sorted before they are compared, where order means nothing."""
+        """`key`: by what elements are sorted to be compared, where their order means nothing."""
         self.notation = notation
         self._key = key
 

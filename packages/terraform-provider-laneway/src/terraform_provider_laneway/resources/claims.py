@@ -18,7 +18,7 @@ from laneway.kube.client import Client
 from laneway.kube.errors import NotFoundError
 from laneway.kube.resource import Resource, served
 from terraform_provider_laneway import holders
-from terraform_provider_laneway.problems import Problem, refused
+from terraform_provider_laneway.problems import ProblemError, refused
 from terraform_provider_laneway.resource import ManagedResource
 from terraform_provider_laneway.values import FLAG, TEXT, State
 
@@ -42,17 +42,23 @@ class _Claim(ManagedResource):
     kind: ClassVar[type[PCIDevice | USBDevice]]
     claims: ClassVar[type[Any]]
 
-    async def check(self, client: Client, config: State) -> AsyncIterator[Problem]:
+    async def check(self, client: Client, config: State) -> AsyncIterator[ProblemError]:
         device = await self._device(client, config)
-        if await _claim(client, device) is None:
-            await claims.create(client, device, dry_run=True)
-        return
-        yield
+        if await _claim(client, device) is not None:
+            return
+        for words in await self._against(client, device):
+            yield refused(words, ["device"])
+        await claims.create(client, device, dry_run=True)
+
+    async def _against(self, client: Client, device: Device) -> list[str]:
+        """What speaks against a claim of a device, as far as its object shows it."""
+        del client, device
+        return []
 
     async def apply(self, client: Client, planned: State, current: State | None) -> None:
         device = await self._device(client, planned)
         if current is None and await claims.create(client, device) is None:
-            raise Problem(
+            raise ProblemError(
                 "Claimed already",
                 f"{device.claim} exists, and Terraform has not made it. To manage it with "
                 f"Terraform: terraform import ADDRESS {device.name}",
@@ -87,7 +93,7 @@ class _Claim(ManagedResource):
         await claims.gone(client, device, seconds=seconds)
 
     async def _device(self, client: Client, state: State) -> Device:
-        """The device that is meant. Raises Problem."""
+        """The device that is meant. Raises ProblemError."""
         resource: Resource[Any] = served(self.kind)
         found = []
         with installed(resource.kind):
@@ -102,7 +108,7 @@ class _Claim(ManagedResource):
                 return self._wanted(one, state)
         meant = closest(title, [one.title if slash else one.name for one in found])
         hint = f"Is it {few(meant)}?" if meant else f"kubectl get {resource.plural} lists them."
-        raise Problem(
+        raise ProblemError(
             "No such device", f"The cluster has no {resource.kind} {text[:80]}. {hint}", ["device"]
         )
 
@@ -162,16 +168,9 @@ class PciClaim(_Claim):
         Attribute("iommu_group", TEXT, computed=True, description="IOMMU group of the device."),
     )
 
-    async def check(self, client: Client, config: State) -> AsyncIterator[Problem]:
-        async for problem in super().check(client, config):
-            yield problem
-        device = await self._device(client, config)
-        if await _claim(client, device) is not None:
-            return
-        seen = await client.get(served(PCIDevice), device.name)
-        if seen.status.critical:
-            words = CriticalToNode(device.name, tuple(seen.status.critical)).words
-            yield refused(words, ["device"])
+    async def _against(self, client: Client, device: Device) -> list[str]:
+        why = (await client.get(served(PCIDevice), device.name)).status.critical
+        return [CriticalToNode(device.name, tuple(why)).words] if why else []
 
     async def look(self, client: Client, state: State) -> State | None:
         if (found := await self._found(client, state)) is None:

@@ -24,7 +24,7 @@ from laneway.kube.resource import served
 from laneway.views.answers import answer_of
 from laneway.views.gpus import Gpu
 from terraform_provider_laneway import gpus, holders
-from terraform_provider_laneway.problems import Problem, refused
+from terraform_provider_laneway.problems import ProblemError, notice, refused
 from terraform_provider_laneway.resource import ManagedResource
 from terraform_provider_laneway.values import TEXT, State, is_unknown
 
@@ -81,24 +81,27 @@ class Vgpu(ManagedResource):
         ),
     )
 
-    def mistakes(self, config: State) -> list[Problem]:
+    def mistakes(self, config: State) -> list[ProblemError]:
         device, gpu = config.get("device"), config.get("gpu")
         if is_unknown(device) or is_unknown(gpu):
             return []
         if (device is None) == (gpu is None):
             words = "Give device, or gpu for any free function of a GPU, and not both."
-            return [Problem("Which virtual function is not clear", words, ["device"])]
+            return [ProblemError("Which virtual function is not clear", words, ["device"])]
         return []
 
-    async def check(self, client: Client, config: State) -> AsyncIterator[Problem]:
+    async def check(self, client: Client, config: State) -> AsyncIterator[ProblemError]:
         if config["gpu"] is not None:
-            gpu = await gpus.find(client, config["gpu"])
-            gpus.in_full(gpu, {config["profile"]: 1}, ["profile"])
+            of = await gpus.find(client, config["gpu"])
+            gpus.in_full(of, {config["profile"]: 1}, ["profile"])
             return
         try:
             device, gpu = await _device(client, config["device"])
         except NotFoundError:
-            # Its GPU may be enabled before this one's turn comes.
+            words = (
+                f"The cluster has no VGPUDevice {config['device']}. It has to be there when the "
+            )
+            yield notice("Not checked", f"{words}vGPU is created.", ["device"])
             return
         for problem in _against(device, gpu, config["profile"]):
             yield problem
@@ -165,28 +168,28 @@ async def _device(client: Client, name: str) -> tuple[VGPUDevice, Gpu | None]:
 
 
 async def _existing(client: Client, name: str) -> tuple[VGPUDevice, Gpu]:
-    """The same where both have to exist. Raises Problem."""
+    """The same where both have to exist. Raises ProblemError."""
     try:
         device, gpu = await _device(client, name)
     except NotFoundError:
-        raise Problem(
+        raise ProblemError(
             "No such virtual function",
             f"The cluster has no VGPUDevice {name}. kubectl get vgpudevices lists them; those of a "
             "GPU exist once its SRIOVGPUDevice is enabled.",
             ["device"],
         ) from None
     if gpu is None:
-        raise Problem("No such GPU", f"The GPU of VGPUDevice {name} is not known.", ["device"])
+        raise ProblemError("No such GPU", f"The GPU of VGPUDevice {name} is not known.", ["device"])
     return device, gpu
 
 
-def _against(device: VGPUDevice, gpu: Gpu | None, written: str) -> Iterator[Problem]:
+def _against(device: VGPUDevice, gpu: Gpu | None, written: str) -> Iterator[ProblemError]:
     """What speaks against a profile on a function, as far as objects show it."""
     if gpu is None:
         return
     try:
         [profile] = gpus.in_full(gpu, {written: 1}, ["profile"])
-    except Problem as problem:
+    except ProblemError as problem:
         yield problem
         return
     if Desired(profile).is_met(device):
@@ -198,14 +201,12 @@ def _against(device: VGPUDevice, gpu: Gpu | None, written: str) -> Iterator[Prob
     if possible or not (has or offered) or profile == device.status.configure_vgpu_type_name:
         return
     why = why_not(device, gpu.device, profile, gpu.mig)
-    yield refused(
-        ProfileNotOffered(device.metadata.name, profile, why, offered).words, ["profile"]
-    )
+    yield refused(ProfileNotOffered(device.metadata.name, profile, why, offered).words, ["profile"])
 
 
-def _configured(device: VGPUDevice) -> Problem:
+def _configured(device: VGPUDevice) -> ProblemError:
     name, profile = device.metadata.name, device.spec.vgpu_type_name
-    return Problem(
+    return ProblemError(
         "Configured already",
         f"VGPUDevice {name} has a vGPU {profile} that Terraform has not made. To manage it with "
         f"Terraform: terraform import ADDRESS {name}",
@@ -216,7 +217,7 @@ def _configured(device: VGPUDevice) -> Problem:
 async def _write(
     client: Client, device: VGPUDevice, gpu: Gpu, desired: Desired, seconds: int
 ) -> None:
-    """Store what a function is to have and wait for its agent. Raises Problem, ChangeError."""
+    """Store what a function is to have and wait for its agent. Raises ProblemError, ChangeError."""
     name = device.metadata.name
     change = Change(
         resource=_DEVICES,
