@@ -49,6 +49,8 @@ class Terraform:
         self.provider = ""
         """More of the provider block."""
         self.kubeconfig = kubeconfig
+        self.env: dict[str, str] = {}
+        """More of the environment."""
         self._home = folder / "home"
         self._home.mkdir(parents=True)
         plugin = folder / "plugin"
@@ -71,7 +73,7 @@ class Terraform:
         )
         (self.folder / "main.tf").write_text((_HEAD + provider if head else "") + text)
 
-    async def run(self, *arguments: str, status: int = 0, **env: str) -> Done:
+    async def run(self, *arguments: str, status: int = 0) -> Done:
         """Run a command of Terraform; `status` is how it must end."""
         program = shutil.which("terraform")
         start = [program] if program else [str(PYTHON), str(LIBRARY)]
@@ -91,7 +93,7 @@ class Terraform:
                 "TF_LOG": "WARN",
                 "TF_LOG_PATH": str(self.folder / "log"),
             }
-            | env,
+            | self.env,
         )
         out, err = await process.communicate()
         done = Done(process.returncode or 0, out.decode(), err.decode())

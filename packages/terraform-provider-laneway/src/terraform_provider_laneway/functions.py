@@ -76,3 +76,6 @@ class VgpuInfo:
         if ctx.diagnostics.has_errors():
             return None
         return device_info.write(VGPUS, device_info.changed(DeviceInfo(), requests))
+
+
+ALL: tuple[Any, ...] = (ResourceName, VgpuInfo)

@@ -39,9 +39,14 @@ class ProblemError(Exception):
         """`stops`: whether Terraform goes no further."""
         super().__init__(f"{summary}: {detail}" if detail else summary)
         self.summary = summary
-        self.detail = detail
+        self.detail = _sentence(detail)
         self.path = path
         self.stops = stops
+
+
+def _sentence(text: str) -> str:
+    """Messages of commands begin small and end with no full stop, or with a command."""
+    return text[:1].upper() + text[1:]
 
 
 def notice(summary: str, detail: str, path: Path = ()) -> ProblemError:

@@ -114,7 +114,7 @@ class Provider:
         return list(DATA_SOURCES)
 
     def get_functions(self) -> list[Any]:
-        return [functions.ResourceName, functions.VgpuInfo]
+        return list(functions.ALL)
 
     def new_resource(self, kind: Any) -> Any:
         return kind(self)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from tf.schema import Attribute, Schema
 from tf.types import Unknown
 
+from laneway.changes.answered import denial
 from laneway.changes.errors import TooLateError, UnfinishedError
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError
@@ -119,12 +120,12 @@ class ManagedResource:
 
     def validate(self, diags: Any, _type_name: str, config: State) -> None:
         """Called twice: alone, and within a plan, where the cluster can be asked."""
-        with told(diags):
-            found = [*_timeout(config), *self.mistakes(config)]
-            for problem in found:
-                add(diags, problem)
-            if found or self._settings is None or not known(config):
-                return
+        found = [*_timeout(config), *self.mistakes(config)]
+        for problem in found:
+            add(diags, problem)
+        if found or self._settings is None or not known(config):
+            return
+        with told(diags, [self.subject]):
             self._clusters.run(self._judged(diags, config))
 
     async def _judged(self, diags: Any, config: State) -> None:
@@ -133,6 +134,8 @@ class ManagedResource:
             async for problem in self.check(client, config):
                 add(diags, problem)
         except (ForbiddenError, TooLateError) as error:
+            if isinstance(error, ForbiddenError) and denial(error):
+                raise
             words = f"{error}. Whether the change is possible shows when it is applied."
             add(diags, notice("Not checked", words))
 
@@ -160,8 +163,9 @@ class ManagedResource:
         return current
 
     def _seen(self, state: State) -> State | None:
-        found = self._clusters.ask(self.cluster, lambda client: self.look(client, state))
-        return None if found is None else {**found, "timeout": state.get("timeout")}
+        said = {name: None if is_unknown(value) else value for name, value in state.items()}
+        found = self._clusters.ask(self.cluster, lambda client: self.look(client, said))
+        return None if found is None else {**found, "timeout": said.get("timeout")}
 
     def read(self, ctx: Any, current: State) -> State | None:
         with told(ctx.diagnostics):

@@ -37,8 +37,8 @@ class VirtualMachineDevices(ManagedResource):
     subject: ClassVar[str] = "devices"
     about: ClassVar[str] = (
         "Devices of a VM that exists. Entries of the VM that are not named here stay as they are. "
-        "A VM gets its devices when it starts; from one that runs with them none can be taken, so "
-        "destroying this waits until the VM is stopped."
+        "A VM gets its devices when it starts. A running VM keeps them, so destroying this waits "
+        "until the VM is stopped."
     )
     attributes: ClassVar[tuple[Any, ...]] = (
         Attribute(
