@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import shutil
-from asyncio.subprocess import PIPE
+from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,10 +75,14 @@ class Terraform:
 
     async def run(self, *arguments: str, status: int = 0) -> Done:
         """Run a command of Terraform; `status` is how it must end."""
+        return await self.ended(await self.started(*arguments), status=status)
+
+    async def started(self, *arguments: str) -> Process:
+        """A command of Terraform that runs."""
         program = shutil.which("terraform")
         start = [program] if program else [str(PYTHON), str(LIBRARY)]
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("KUBE", "TF_"))}
-        process = await asyncio.create_subprocess_exec(
+        return await asyncio.create_subprocess_exec(
             *start,
             *arguments,
             cwd=self.folder,
@@ -95,6 +99,9 @@ class Terraform:
             }
             | self.env,
         )
+
+    async def ended(self, process: Process, *, status: int = 0) -> Done:
+        """The same, once it has ended; `status` is how it must."""
         out, err = await process.communicate()
         done = Done(process.returncode or 0, out.decode(), err.decode())
         assert done.status == status, f"{done.out}\n{done.err}"

@@ -19,8 +19,7 @@ def reviewed() -> bool:
 
 
 def claim(device: str = NIC) -> str:
-    text = f'resource "laneway_pci_claim" "nic" {{\n  device = "{device}"\n  timeout = 2\n}}\n'
-    return text
+    return f'resource "laneway_pci_claim" "nic" {{\n  device = "{device}"\n  timeout = 2\n}}\n'
 
 
 async def test_a_claim_that_a_stopped_vm_names_is_not_destroyed(

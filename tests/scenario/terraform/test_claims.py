@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 
 import pytest
 
@@ -32,7 +33,7 @@ async def test_a_pci_device_from_its_claim_to_its_release(
     terraform.provider = '  user_name = "ada"'
     await terraform.apply(claim("node1/04:00.1"))
     [state] = (await terraform.state()).values()
-    assert (state["id"], state["user_name"], state["exact"]) == (NIC, "ada", False)
+    assert (state["id"], state["user_name"]) == (NIC, "ada")
     assert state["resource_name"] == RESOURCE
     await world.allocatable("node1", RESOURCE, 1)
     await terraform.settled()
@@ -112,3 +113,20 @@ async def test_a_usb_device_is_claimed_and_released(world: World, terraform: Ter
     await terraform.destroy()
     with pytest.raises(NotFoundError):
         await world.client.get(served(USBDeviceClaim), name)
+
+
+async def test_an_interrupted_apply_keeps_what_was_created(
+    world: World, terraform: Terraform
+) -> None:
+    node = await world.add("node1", "a2")
+    await world.kill_agent(node)
+    terraform.write(claim())
+    process = await terraform.started("apply", "-no-color", "-auto-approve")
+    await world.until(served(PCIDeviceClaim), NIC, lambda one: one is not None)
+    process.send_signal(signal.SIGINT)
+    ended = await terraform.ended(process, status=1)
+    assert "Interrupted. What was accepted goes on" in ended.words
+    assert list(await terraform.state()) == ["laneway_pci_claim.nic"]
+    await world.start_agent(node)
+    await terraform.destroy()
+    await gone(world)

@@ -37,6 +37,7 @@ async def test_functions_give_what_laneway_itself_writes(terraform: Terraform) -
     assert done.status == 0
     expected = device_info.write(VGPUS, device_info.changed(DeviceInfo(), {RESOURCE: 2}))
     assert await terraform.outputs() == {"name": RESOURCE, "info": expected, "none": ""}
+    terraform.env["HOME"] = "/proc/none"  # cannot be written
     odd = await terraform.plan(
         'output "info" {\n  value = provider::laneway::vgpu_info({ "A2-4Q" = 1 })\n}\n', status=1
     )

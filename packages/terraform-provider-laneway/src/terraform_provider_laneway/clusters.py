@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
 from typing import Any, NamedTuple, TypeVar
 
+from laneway.changes.errors import UnfinishedError
 from laneway.kube import config
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig
@@ -38,6 +40,7 @@ class Clusters:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._clients: dict[Choice, Client] = {}
+        self._running: set[Future[Any]] = set()
         # A daemon: Terraform ends the process, and nothing has to be put in order then.
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
 
@@ -50,8 +53,20 @@ class Clusters:
         return self.run(asked())
 
     def run(self, work: Coroutine[Any, Any, R]) -> R:
-        """The answer of something that runs in the loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        """The answer of something that runs in the loop. Raises UnfinishedError when stopped."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        self._running.add(future)
+        try:
+            return future.result()
+        except CancelledError:
+            raise UnfinishedError("interrupted", "What was accepted goes on") from None
+        finally:
+            self._running.discard(future)
+
+    def stop(self) -> None:
+        """End all that runs now; Terraform does not wait for it any longer."""
+        for future in tuple(self._running):
+            future.cancel()
 
     async def client(self, choice: Choice) -> Client:
         """The client of a cluster, which stays open. Only in the loop. Raises ConfigError."""

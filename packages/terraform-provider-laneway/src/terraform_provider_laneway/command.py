@@ -5,14 +5,20 @@ Terraform starts a provider without arguments and says who it is by a variable o
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import sys
+import tempfile
+from typing import Any
 
 import click
 
 COOKIE = "TF_PLUGIN_MAGIC_COOKIE"
 """What Terraform sets for its plugins."""
+
+
+_STOP = "/tfplugin6.Provider/StopProvider"
 
 
 @click.group(invoke_without_command=True)
@@ -46,13 +52,44 @@ def mirror(directory: str) -> None:
 
 def serve() -> None:
     """Serve Terraform until it ends the process."""
-    from tf.runner import run_provider  # noqa: PLC0415 - slow to import
+    from tf import runner  # noqa: PLC0415 - slow to import
 
     from terraform_provider_laneway.provider import Provider  # noqa: PLC0415
 
+    provider = Provider()
+
+    class Stopper(runner._ShutdownInterceptor):  # type: ignore[misc]  # noqa: SLF001
+        """Ends what runs when Terraform is interrupted, and answers with what there is then.
+
+        That of `tf` would end the process, and Terraform would lose what had just been created.
+        """
+
+        def intercept_service(self, continuation: Any, called: Any) -> Any:
+            if called.method == _STOP:
+                provider.clusters.stop()
+                return continuation(called)
+            return super().intercept_service(continuation, called)
+
+    _have_home()
     # Terraform takes each line of the standard error for a line of its log.
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="[WARN] %(message)s")
-    run_provider(Provider(), ["terraform-provider-laneway"])
+    runner._ShutdownInterceptor = Stopper  # noqa: SLF001 - it has no other place for it
+    runner.run_provider(provider, ["terraform-provider-laneway"])
+
+
+def _have_home() -> None:
+    """`tf` keeps a certificate below the home folder, and does not start where it cannot.
+
+    Then it gets a folder that lasts as long as this process. The kubeconfig stays where it is.
+    """
+    home = os.path.expanduser("~")
+    try:
+        os.makedirs(os.path.join(home, ".cache", "tf-python-provider"), exist_ok=True)
+    except OSError:
+        os.environ.setdefault("KUBECONFIG", os.path.join(home, ".kube", "config"))
+        folder = tempfile.TemporaryDirectory(prefix="laneway-terraform-")
+        atexit.register(folder.cleanup)
+        os.environ["HOME"] = folder.name
 
 
 if __name__ == "__main__":

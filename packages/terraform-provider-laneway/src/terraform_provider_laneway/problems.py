@@ -11,7 +11,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from laneway.changes.answered import denial
-from laneway.changes.errors import ChangeError, OvertakenError, RefusedError, TooLateError
+from laneway.changes.errors import (
+    ChangeError,
+    OvertakenError,
+    RefusedError,
+    TooLateError,
+    UnfinishedError,
+)
 from laneway.cli.errors import Failure
 from laneway.kube.errors import (
     ConfigError,
@@ -68,6 +74,10 @@ def problems_of(error: Exception, path: Path = ()) -> Iterator[ProblemError]:
             yield from (refused(words, path) for words in error.reasons)
         case TooLateError():
             yield ProblemError("Not finished", error.hinting(_LONGER), path)
+        case UnfinishedError(why=TooLateError() as late, further=further):
+            yield ProblemError("Not finished", f"{late.hinting(_LONGER)}. {further}", path)
+        case UnfinishedError():
+            yield ProblemError("Not finished", str(error), path)
         case OvertakenError():
             yield ProblemError("Changed meanwhile", f"{error} Run terraform apply again.", path)
         case ChangeError():

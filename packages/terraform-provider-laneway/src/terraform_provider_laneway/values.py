@@ -67,3 +67,8 @@ def is_unknown(value: Any) -> bool:
 def known(state: Mapping[str, Any]) -> bool:
     """Whether all of it is known."""
     return not is_unknown(state)
+
+
+def or_unset(state: Mapping[str, Any], name: str, found: bool, *, default: bool) -> bool | None:
+    """What is found; nothing where the attribute is not set and the default is what is found."""
+    return None if state.get(name) is None and found == default else found

@@ -20,7 +20,7 @@ from laneway.kube.resource import Resource, served
 from terraform_provider_laneway import holders
 from terraform_provider_laneway.problems import ProblemError, refused
 from terraform_provider_laneway.resource import ManagedResource
-from terraform_provider_laneway.values import FLAG, TEXT, State
+from terraform_provider_laneway.values import FLAG, TEXT, State, or_unset
 
 _SHARED = (
     Attribute("node", TEXT, computed=True, description="The node of the device."),
@@ -158,8 +158,6 @@ class PciClaim(_Claim):
             "exact",
             FLAG,
             optional=True,
-            computed=True,
-            default=False,
             description="Give the device a resource of its own, so that VMs can request just this "
             "one. Default: `false`, all devices that are alike have one resource.",
         ),
@@ -178,14 +176,14 @@ class PciClaim(_Claim):
         claim, shared = found
         return {
             **shared,
-            "exact": claim.spec.disable_resource_pooling,
+            "exact": or_unset(state, "exact", claim.spec.disable_resource_pooling, default=False),
             "node": claim.spec.node_name,
             "address": claim.spec.address,
             "iommu_group": claim.status.iommu_group,
         }
 
     async def apply(self, client: Client, planned: State, current: State | None) -> None:
-        if current is not None and current["exact"] != planned["exact"]:
+        if current is not None and bool(current["exact"]) != bool(planned["exact"]):
             fields = {"disableResourcePooling": bool(planned["exact"])}
             await specs.write(client, served(PCIDeviceClaim), current["id"], fields)
         await super().apply(client, planned, current)

@@ -18,7 +18,7 @@ from laneway.views.gpus import Gpu
 from terraform_provider_laneway import gpus, holders
 from terraform_provider_laneway.problems import ProblemError, refused
 from terraform_provider_laneway.resource import ManagedResource
-from terraform_provider_laneway.values import FLAG, TEXT, TEXTS, State, is_unknown
+from terraform_provider_laneway.values import FLAG, TEXT, TEXTS, State, is_unknown, or_unset
 
 TRIAL_SECONDS = 30
 """How long an agent is asked what it would do."""
@@ -46,8 +46,6 @@ class SriovGpu(ManagedResource):
             "enabled",
             FLAG,
             optional=True,
-            computed=True,
-            default=True,
             description="Create the virtual functions. Default: `true`.",
         ),
         Attribute(
@@ -104,7 +102,7 @@ class SriovGpu(ManagedResource):
         return {
             "id": gpu.name,
             "gpu": state["gpu"],
-            "enabled": device.spec.enabled,
+            "enabled": or_unset(state, "enabled", device.spec.enabled, default=True),
             "mode": (device.spec.mode or None) if decides else None,
             "current_mode": device.status.mode,
             "node": gpu.node,

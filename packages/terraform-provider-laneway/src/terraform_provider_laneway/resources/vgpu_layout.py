@@ -36,6 +36,7 @@ from terraform_provider_laneway.values import (
     TEXTS,
     State,
     is_unknown,
+    or_unset,
 )
 
 _LAYOUTS = served(VGPULayout)
@@ -99,16 +100,12 @@ class VgpuLayout(ManagedResource):
             "take_over",
             FLAG,
             optional=True,
-            computed=True,
-            default=False,
             description="Replace vGPUs that single VGPUDevices request. Default: `false`.",
         ),
         Attribute(
             "when_possible",
             FLAG,
             optional=True,
-            computed=True,
-            default=False,
             description="Also store what is refused because a GPU is in use, to be applied once "
             "that ends. Default: `false`.",
         ),
@@ -171,8 +168,8 @@ class VgpuLayout(ManagedResource):
             "nodes": _kept(state, "nodes", list(spec.node_selector.names)),
             "node_labels": _kept(state, "node_labels", dict(spec.node_selector.match_labels)),
             "mode": spec.mode or None,
-            "take_over": spec.take_over,
-            "when_possible": spec.when_possible,
+            "take_over": or_unset(state, "take_over", spec.take_over, default=False),
+            "when_possible": or_unset(state, "when_possible", spec.when_possible, default=False),
             "selected_gpus": [gpu.name for gpu in selected],
         }
 
