@@ -120,13 +120,12 @@ class ManagedResource:
 
     def validate(self, diags: Any, _type_name: str, config: State) -> None:
         """Called twice: alone, and within a plan, where the cluster can be asked."""
-        found = [*_timeout(config), *self.mistakes(config)]
-        for problem in found:
-            add(diags, problem)
-        if found or self._settings is None or not known(config):
-            return
         with told(diags, [self.subject]):
-            self._clusters.run(self._judged(diags, config))
+            found = [*_timeout(config), *self.mistakes(config)]
+            for problem in found:
+                add(diags, problem)
+            if not found and self._settings is not None and known(config):
+                self._clusters.run(self._judged(diags, config))
 
     async def _judged(self, diags: Any, config: State) -> None:
         client = await self._clusters.client(self.cluster)
@@ -155,15 +154,15 @@ class ManagedResource:
             except UnfinishedError:
                 stored = planned  # Terraform has to know of what was accepted.
                 raise
-            return self._seen(planned)
+            stored = planned
         if stored is None:
             return None
         with told(diags):
             return self._seen(stored)
-        return current
+        return _without_unknown(stored)
 
     def _seen(self, state: State) -> State | None:
-        said = {name: None if is_unknown(value) else value for name, value in state.items()}
+        said = _without_unknown(state)
         found = self._clusters.ask(self.cluster, lambda client: self.look(client, said))
         return None if found is None else {**found, "timeout": said.get("timeout")}
 
@@ -197,6 +196,10 @@ class ManagedResource:
 
 
 _ID = "`{}`, as `terraform import` takes it."
+
+
+def _without_unknown(state: State) -> State:
+    return {name: None if is_unknown(value) else value for name, value in state.items()}
 
 
 def _timeout(config: State) -> list[ProblemError]:

@@ -273,11 +273,10 @@ _TAKEN: set[str] = set()
 @contextlib.asynccontextmanager
 async def _chosen(client: Client, planned: State) -> AsyncIterator[str]:
     """The function that is meant; of any free one no other resource takes it meanwhile."""
-    if planned.get("device") is not None and not is_unknown(planned["device"]):
-        yield planned["device"]
-        return
-    gpu = await gpus.find(client, planned["gpu"])
-    name = _free(gpu, gpu.vgpus)
+    name = planned.get("device")
+    if name is None or is_unknown(name):
+        gpu = await gpus.find(client, planned["gpu"])
+        name = _free(gpu, gpu.vgpus)
     _TAKEN.add(name)
     try:
         yield name
