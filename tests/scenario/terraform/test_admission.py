@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from laneway.api import PCIDeviceClaim
 from laneway.kube.resource import served
+from support.reviewed import TOKEN
 from support.terraform import Terraform
 from support.worlds import World
 
 NIC, RESOURCE = "node1-000004001", "intel.com/I350_GIGABIT_NETWORK_CONNECTION"
+SECRET = "s3cr3t-of-a-stranger"
 pytestmark = pytest.mark.timeout(240)
 
 
@@ -49,3 +53,26 @@ async def test_the_webhook_refuses_when_planned(world: World, terraform: Terrafo
     refused = await terraform.plan(vgpu, status=1)
     assert 'device = "node1-000008004"' in refused.words
     assert "Refused" in refused.words
+
+
+async def test_credentials_that_are_not_accepted_are_told_and_kept_secret(
+    world: World, terraform: Terraform
+) -> None:
+    await world.add("node1", "a2")
+    terraform.kubeconfig = stranger(terraform.kubeconfig)
+    refused = await terraform.plan(claim(), status=1)
+    assert "Not logged in" in refused.words
+    assert SECRET not in refused.words
+    assert not [one for one in files(terraform.folder) if SECRET.encode() in one.read_bytes()]
+
+
+def stranger(kubeconfig: str) -> str:
+    """The same with a token that the server does not know."""
+    path = Path(kubeconfig).with_name("stranger")
+    path.write_text(Path(kubeconfig).read_text().replace(TOKEN, SECRET))
+    assert SECRET in path.read_text()
+    return str(path)
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]

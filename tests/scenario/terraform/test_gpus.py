@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPULayout
+from laneway.api import CoreNode, MigConfiguration, SRIOVGPUDevice, VGPULayout
 from laneway.kube.errors import NotFoundError
 from laneway.kube.resource import served
 from support.gpu_modes import MANAGE
@@ -141,6 +141,19 @@ async def test_a_layout_in_use_stays_until_its_vm_is_gone(
     await world.delete_vm("web")
     await destroying
     assert await configured(world) == {}
+
+
+async def test_labels_that_a_layout_no_longer_names_are_gone(
+    world: World, terraform: Terraform
+) -> None:
+    await world.add("node1", "a2")
+    labels = {"metadata": {"labels": {"zone": "a", "rack": "1"}}}
+    await world.client.patch(served(CoreNode), "node1", labels)
+    await terraform.apply(layout(more='node_labels = { zone = "a", rack = "1" }'))
+    await terraform.apply(layout(more='node_labels = { zone = "a" }'))
+    found = await world.client.get(served(VGPULayout), "all")
+    assert dict(found.spec.node_selector.match_labels) == {"zone": "a"}
+    await terraform.settled()
 
 
 async def test_two_layouts_do_not_have_one_gpu(world: World, terraform: Terraform) -> None:

@@ -152,13 +152,11 @@ async def names(world: World) -> list[str]:
     return [resource.decode(one).metadata.name async for page in pages for one in page.items]
 
 
-async def test_a_function_that_is_known_only_after_apply(
-    world: World, terraform: Terraform
-) -> None:
+async def test_a_profile_that_is_known_only_after_apply(world: World, terraform: Terraform) -> None:
     await world.add("node1", "a2")
     text = (
         'resource "terraform_data" "name" {\n  input = "node1-000008004"\n}\n'
-        'resource "laneway_vgpu" "a" {\n  device  = terraform_data.name.output\n'
+        'resource "laneway_vgpu" "a" {\n  device  = "node1-000008004"\n'
         '  profile = "${trimspace(terraform_data.name.output) == "" ? "A2-8Q" : "A2-4Q"}"\n}\n'
         'output "resource" {\n  value = laneway_vgpu.a.resource_name\n}\n'
     )

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from tf.schema import Attribute
 
-from laneway.api import VGPULayout, to_builtins
+from laneway.api import VGPULayout
 from laneway.changes import specs, trial
 from laneway.changes.errors import NotInstalledError, TooLateError, UnfinishedError
 from laneway.changes.vgpus import claimed, known
-from laneway.changes.waiting import awaited
-from laneway.cli import fleet
-from laneway.controllers.devices.layout import claimant, claims, selection
+from laneway.controllers.devices.layout import selection
 from laneway.core.gpu.modes import Mode
-from laneway.core.layout.desired import Selection, owner, selects_gpu, selects_node
+from laneway.core.layout.desired import Selection
 from laneway.core.phrases import few
-from laneway.core.refusals import GpuOwnedByLayout
 from laneway.core.vgpu import spelling
 from laneway.kube.client import Client
 from laneway.kube.errors import AlreadyExistsError, NotFoundError
-from laneway.kube.resource import served
-from laneway.views.answers import Answer, entry_of, of_layout
+from laneway.views.answers import Answer
 from laneway.views.gpus import Gpu
-from terraform_provider_laneway import gpus, holders
+from terraform_provider_laneway import gpus, holders, layouts
 from terraform_provider_laneway.problems import ProblemError, refused
 from terraform_provider_laneway.resource import ManagedResource, counts_in
 from terraform_provider_laneway.values import (
@@ -39,7 +35,6 @@ from terraform_provider_laneway.values import (
     or_unset,
 )
 
-_LAYOUTS = served(VGPULayout)
 _MOST = 64
 _TRIAL_SECONDS = 30
 
@@ -126,33 +121,34 @@ class VgpuLayout(ManagedResource):
         return found
 
     async def check(self, client: Client, config: State) -> AsyncIterator[ProblemError]:
-        spec, stored = _spec(config), await _stored(client, config["name"])
-        if stored is not None and not _changes(stored, spec):
+        spec, stored = _spec(config), await layouts.stored(client, config["name"])
+        if stored is not None and _written(stored) == spec:
             return
-        selected = await _selected(client, _selection(config))
+        selected = await layouts.selected(client, _selection(config))
         for problem in _unknown_names(config, selected):
             yield problem
-        for words in [*await _others(client, config["name"], selected), *_claimed(selected)]:
+        for words in [*await layouts.others(client, config["name"], selected), *_claimed(selected)]:
             yield refused(words, [_by(config)])
         if stored is None:
             await _make(client, config["name"], {**spec, "dryRun": False}, dry_run=True)
         else:
-            await specs.write(client, _LAYOUTS, config["name"], spec, dry_run=True)
+            body = _replacing(stored, spec)
+            await specs.write(client, layouts.LAYOUTS, config["name"], body, dry_run=True)
         if selected and not config.get("when_possible"):
             async with trial.layout(client, spec) as made:
-                answer = _of(selected, made.metadata.generation, trial.refusal_words)
-                _, said = await _waited(
+                answer = layouts.answer_of(selected, made.metadata.generation, trial.refusal_words)
+                _, said = await layouts.waited(
                     client, made.metadata.name, selected, answer, _TRIAL_SECONDS
                 )
             if said.kind == "refused":
                 yield refused(said.message, ["vgpus"])
 
     async def look(self, client: Client, state: State) -> State | None:
-        stored = await _stored(client, state["name"])
+        stored = await layouts.stored(client, state["name"])
         if stored is None:
             return None
         spec = stored.spec
-        selected = await _selected(client, selection(stored))
+        selected = await layouts.selected(client, selection(stored))
         written = state.get("vgpus") or {}
         return {
             "id": state["name"],
@@ -175,8 +171,9 @@ class VgpuLayout(ManagedResource):
 
     async def apply(self, client: Client, planned: State, current: State | None) -> None:
         name, spec = planned["name"], {**_spec(planned), "dryRun": False}
-        if current is not None:
-            stored = await specs.write(client, _LAYOUTS, name, spec)
+        before = await layouts.stored(client, name)
+        if current is not None and before is not None:
+            stored = await specs.write(client, layouts.LAYOUTS, name, _replacing(before, spec))
         else:
             try:
                 stored = await trial.make(client, name, spec)
@@ -187,14 +184,20 @@ class VgpuLayout(ManagedResource):
                     f"Terraform: terraform import ADDRESS {name}",
                     ["name"],
                 ) from None
-        await self._applied(client, stored, self.patience(planned))
+        said = await self._answered(client, stored, self.patience(planned))
+        if said.kind != "refused" or stored.spec.when_possible:
+            return
+        if current is None or before is None:
+            raise UnfinishedError(f"VGPULayout {name} is refused: {said.message}", _watch(name))
+        await specs.write(client, layouts.LAYOUTS, name, _replacing(stored, _written(before)))
+        raise refused(f"{said.message} VGPULayout {name} is as before.", ["vgpus"])
 
     async def remove(self, client: Client, current: State) -> None:
         name, seconds = current["name"], self.patience(current)
-        stored = await _stored(client, name)
+        stored = await layouts.stored(client, name)
         if stored is None:
             return
-        selected = await _selected(client, selection(stored))
+        selected = await layouts.selected(client, selection(stored))
         owned = [
             gpu for gpu in selected if any(one.metadata.name == name for one, _ in gpu.layouts)
         ]
@@ -203,62 +206,56 @@ class VgpuLayout(ManagedResource):
             await holders.released(
                 client,
                 [vgpu.metadata.name for gpu in owned for vgpu in gpu.vgpus],
-                lambda: specs.write(client, _LAYOUTS, name, nothing, dry_run=True),
+                lambda: specs.write(client, layouts.LAYOUTS, name, nothing, dry_run=True),
                 seconds,
             )
-            before = {
-                key: to_builtins(stored.spec).get(key, value) for key, value in _NOTHING.items()
-            }
-            emptied = await specs.write(client, _LAYOUTS, name, nothing)
+            emptied = await specs.write(client, layouts.LAYOUTS, name, nothing)
             try:
-                await self._applied(client, emptied, seconds)
+                said = await self._answered(client, emptied, seconds)
             except UnfinishedError:
-                await specs.write(client, _LAYOUTS, name, before)
+                await specs.write(client, layouts.LAYOUTS, name, _written(stored))
                 raise
+            if said.kind == "refused":
+                await specs.write(client, layouts.LAYOUTS, name, _written(stored))
+                raise refused(said.message, ["vgpus"])
         try:
-            await client.delete(_LAYOUTS, name)
+            await client.delete(layouts.LAYOUTS, name)
         except NotFoundError:
             return
 
-    async def _applied(self, client: Client, stored: VGPULayout, seconds: int) -> None:
-        """Wait until every GPU that is selected now is as desired. Raises UnfinishedError."""
+    async def _answered(self, client: Client, stored: VGPULayout, seconds: int) -> Answer:
+        """What the agents of all GPUs that are selected now say. Raises UnfinishedError."""
         name, generation = stored.metadata.name, stored.metadata.generation
-        selected = await _selected(client, selection(stored))
-        if not selected:
-            return
-        further = f"To watch: kubectl get vgpulayout {name} --watch"
+        chosen = await layouts.selected(client, selection(stored))
+        if not chosen:
+            return Answer("done")
+        answer = layouts.answer_of(chosen, generation, lambda one: one.words)
         try:
-            _, said = await _waited(
-                client, name, selected, _of(selected, generation, lambda one: one.words), seconds
-            )
+            _, said = await layouts.waited(client, name, chosen, answer, seconds)
         except TooLateError as error:
-            raise UnfinishedError(error, further) from None
-        if said.kind == "refused" and not stored.spec.when_possible:
-            raise UnfinishedError(f"VGPULayout {name} is refused: {said.message}", further)
+            raise UnfinishedError(error, _watch(name)) from None
+        return said
+
+
+def _watch(name: str) -> str:
+    return f"To watch: kubectl get vgpulayout {name} --watch"
 
 
 _NOTHING: Mapping[str, Any] = {"vgpus": [], "mode": "", "whenPossible": False}
 """What a layout says before it is deleted."""
 
 
-async def _stored(client: Client, name: str) -> VGPULayout | None:
-    try:
-        return await client.get(_LAYOUTS, name)
-    except NotFoundError:
-        return None
-
-
 async def _make(client: Client, name: str, spec: State, *, dry_run: bool) -> None:
     body = {
-        "apiVersion": _LAYOUTS.api_version,
-        "kind": _LAYOUTS.kind,
+        "apiVersion": layouts.LAYOUTS.api_version,
+        "kind": layouts.LAYOUTS.kind,
         "metadata": {"name": name},
         "spec": spec,
     }
     try:
-        await client.create(_LAYOUTS, body, dry_run=dry_run)
+        await client.create(layouts.LAYOUTS, body, dry_run=dry_run)
     except NotFoundError:
-        raise NotInstalledError(_LAYOUTS.kind) from None
+        raise NotInstalledError(layouts.LAYOUTS.kind) from None
 
 
 def _spec(state: State) -> State:
@@ -279,19 +276,28 @@ def _spec(state: State) -> State:
     }
 
 
-def _changes(stored: VGPULayout, spec: State) -> bool:
+def _written(stored: VGPULayout) -> State:
+    """The same fields of a layout that exists."""
     was = stored.spec
-    kept = {
-        "nodes": was.node_selector.names,
-        "node_labels": was.node_selector.match_labels,
-        "gpus": was.gpu_selector.names,
-        "device_ids": was.gpu_selector.device_ids,
-        "mode": was.mode,
-        "vgpus": {one.profile: one.count for one in was.vgpus},
-        "take_over": was.take_over,
-        "when_possible": was.when_possible,
-    }
-    return _spec(kept) != spec
+    return _spec(
+        {
+            "nodes": was.node_selector.names,
+            "node_labels": was.node_selector.match_labels,
+            "gpus": was.gpu_selector.names,
+            "device_ids": was.gpu_selector.device_ids,
+            "mode": was.mode,
+            "vgpus": {one.profile: one.count for one in was.vgpus},
+            "take_over": was.take_over,
+            "when_possible": was.when_possible,
+        }
+    )
+
+
+def _replacing(stored: VGPULayout, spec: State) -> State:
+    """The fields as a patch, which leaves no label in the object that is not in them."""
+    gone = dict.fromkeys(stored.spec.node_selector.match_labels)
+    labels = {**gone, **spec["nodeSelector"]["matchLabels"]}
+    return {**spec, "nodeSelector": {**spec["nodeSelector"], "matchLabels": labels}}
 
 
 def _selection(state: State) -> Selection:
@@ -301,16 +307,6 @@ def _selection(state: State) -> Selection:
         names=frozenset(state.get("gpus") or ()),
         device_ids=frozenset(state.get("device_ids") or ()),
     )
-
-
-async def _selected(client: Client, wanted: Selection) -> list[Gpu]:
-    """The GPUs that agents will take for selected, as far as objects show it."""
-
-    def is_meant(gpu: Gpu) -> bool:
-        device = gpu.pci.status.device_id if gpu.pci is not None else ""
-        return selects_node(wanted, gpu.node, gpu.labels) and selects_gpu(wanted, gpu.name, device)
-
-    return [gpu for gpu in (await fleet.look(client)).gpus if is_meant(gpu)]
 
 
 def _by(state: State) -> str:
@@ -336,65 +332,8 @@ def _unknown_names(config: State, selected: Sequence[Gpu]) -> list[ProblemError]
     return found
 
 
-async def _others(client: Client, name: str, selected: Sequence[Gpu]) -> list[str]:
-    """GPUs that another layout configures."""
-    layouts = [
-        layout
-        async for page in client.list(_LAYOUTS)
-        for layout in map(_LAYOUTS.decode, page.items)
-        if claims(layout) and layout.metadata.name != name
-    ]
-    found = []
-    for gpu in selected:
-        entries = {one.metadata.name: entry for one, entry in gpu.layouts}
-        device = gpu.pci.status.device_id if gpu.pci is not None else ""
-        rivals = [
-            claimant(one, entries.get(one.metadata.name))
-            for one in layouts
-            if selects_node(selection(one), gpu.node, gpu.labels)
-            and selects_gpu(selection(one), gpu.name, device)
-        ]
-        own = entries.get(name)
-        is_ours = own is not None and own.accepted_generation > 0
-        if rivals and not is_ours:
-            found.append(GpuOwnedByLayout(gpu.name, owner(rivals)).words)
-    return found
-
-
 def _claimed(selected: Sequence[Gpu]) -> list[str]:
     return [words for gpu in selected for words in claimed(gpu)]
-
-
-def _of(
-    selected: Sequence[Gpu], generation: int, words: Callable[[Answer], str]
-) -> Callable[[VGPULayout], Answer]:
-    """How far the agents of all selected GPUs are with a generation of a layout."""
-
-    def answer(layout: VGPULayout) -> Answer:
-        said = [(gpu, of_layout(entry_of(layout, gpu.name, generation))) for gpu in selected]
-        if refusals := [(gpu, one) for gpu, one in said if one.kind == "refused"]:
-            text = " ".join(f"{gpu.title}: {words(one)}" for gpu, one in refusals)
-            return Answer("refused", refusals[0][1].reason, text)
-        open_ones = [(gpu, one) for gpu, one in said if one.kind != "done"]
-        if not open_ones:
-            return Answer("done")
-        gpu, one = open_ones[0]
-        if all(other.kind == "none" for _, other in open_ones):
-            return Answer("none")
-        return Answer("working", one.reason, f"{gpu.title}: {one.message or 'not answered yet'}")
-
-    return answer
-
-
-async def _waited(
-    client: Client,
-    name: str,
-    selected: Sequence[Gpu],
-    answer: Callable[[VGPULayout], Answer],
-    seconds: int,
-) -> tuple[VGPULayout, Answer]:
-    nodes = ", ".join(dict.fromkeys(gpu.node for gpu in selected))
-    return await awaited(client, _LAYOUTS, name, answer, node=nodes, seconds=seconds)
 
 
 def _kept(state: State, attribute: str, found: Any) -> Any:
