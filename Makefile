@@ -18,7 +18,7 @@ DEV := .venv-dev/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-laws test-kernel test-realapi test-current test-libraries test-vcenter test-image test-wheels test-chart test-browser test-terraform test-changes test-durability test-fuzz test-all check manifests reference docs screenshots mutants bench constraints terraform-provider vcenter-sim venv venv-dev venv-terraform clean
+.PHONY: help up test test-laws test-kernel test-realapi test-current test-libraries test-vcenter test-driver test-image test-wheels test-chart test-browser test-terraform test-changes test-durability test-fuzz test-all check manifests reference docs screenshots mutants bench constraints terraform-provider vcenter-sim machine-driver venv venv-dev venv-terraform clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -48,6 +48,9 @@ test-libraries: venv-dev ## definitions, policies and texts, judged by the libra
 
 test-vcenter: venv-dev ## what talks to vSphere, against a simulated vCenter (needs Go)
 	@tools/tiers.sh vcenter
+
+test-driver: venv-dev ## Rancher's machine driver, as rancher-machine calls it (needs Go)
+	@tools/tiers.sh driver
 
 test-image: venv-dev ## the container image's recipe, carried out without an engine (as root)
 	@tools/tiers.sh image
@@ -116,6 +119,10 @@ constraints: ## resolve the pins again, to the newest versions (needs uv: pip in
 
 vcenter-sim: ## a simulated vCenter with GPUs, for trying out; VCENTER_PORT=8989 (needs Go)
 	@exec tools/vcenter-sim/start.sh $(VCENTER_PORT)
+
+machine-driver: ## Rancher's machine driver and its checksum, in dist/ (needs Go)
+	@tools/machine-driver/build.sh dist/docker-machine-driver-laneway
+	@cd dist && sha256sum docker-machine-driver-laneway
 
 venv: ## .venv, which runs Laneway: laneway, and kubectl if the machine has none
 	@$(PYTHON) tools/venv.py .venv constraints/runtime.txt constraints/up.txt constraints/build.txt \

@@ -58,6 +58,7 @@ STEPS = [
     target("check", 1.0),
     tier("durability", 1.0),
     tier("vcenter", 1.0),
+    tier("driver", 0.9),
     tier("browser", 1.2),
     tier("terraform", 1.2),
     tier("changes", 0.8),

@@ -262,6 +262,21 @@ run_vcenter() {
     "$python" -m pytest -q -n 2 --dist loadfile --durations=6 tests/vcenter
 }
 
+# ---- driver: Rancher's machine driver, by a client that calls what rancher-machine calls ----
+
+prepare_driver() {
+  have go:golang-go || return
+  # a library has no program that tells whether it is there
+  [[ -d /usr/share/gocode/src/gopkg.in/yaml.v3 ]] ||
+    have yaml.v3:golang-gopkg-yaml.v3-dev || return
+  XDG_CACHE_HOME=${cache%/*} kept machine-driver tools/machine-driver/build.sh "$scratch/driver"
+}
+
+run_driver() {
+  XDG_CACHE_HOME=${cache%/*} LANEWAY_DRIVER=1 \
+    "$python" -m pytest -q --durations=6 tests/machine_driver
+}
+
 # ---- image: the container image's recipe, carried out without an engine ------
 
 prepare_image() {

@@ -57,8 +57,9 @@ def without_nulls(value: Json) -> Json:
 
 def _title(cls: type[T], plain: Json) -> str:
     """Kind and name, as far as the object says them."""
-    name = at(plain, ("metadata", "name"))
-    return f"{cls.__name__} {name}" if isinstance(name, str) and name else cls.__name__
+    name, kind = at(plain, ("metadata", "name")), at(plain, ("kind",))
+    title = kind if isinstance(kind, str) and kind else cls.__name__
+    return f"{title} {name}" if isinstance(name, str) and name else title
 
 
 def to_json(value: msgspec.Struct) -> bytes:

@@ -7,7 +7,7 @@ is. Both objects are written only as they were read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -73,11 +73,32 @@ def find(managed: Managed, name: str) -> GuestCluster:
             "with --namespace"
         )
     if not found:
-        known = sorted(one.metadata.name for one in managed.clusters)
-        meant = closest(title, known)
-        hint = f"Is it {few(meant)}?" if meant else f"The guest clusters are {few(known)}."
-        raise ChangeError(f"there is no guest cluster {name[:80]}. {hint}")
+        known = sorted(
+            f"{one.metadata.namespace}/{one.metadata.name}" if namespace else one.metadata.name
+            for one in managed.clusters
+        )
+        others = f"The guest clusters are {few(known)}" if known else "No guest cluster was found"
+        raise ChangeError(f"there is no guest cluster {name[:80]}. {_meant(name, known) or others}")
     return found[0]
+
+
+def no_pool(cluster: str, name: str, known: Sequence[str]) -> str:
+    """What to say of a pool that a guest cluster does not have."""
+    others = f"Its pools are {few(known)}" if known else "It has no pools"
+    return f"guest cluster {cluster} has no pool {name[:80]}. {_meant(name, known) or others}"
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
+    meant = closest(name, known)
+    return f"Is it {few(meant)}?" if meant else ""
+
+
+def unkept(field: str, kind: str) -> ChangeError:
+    """A machine configuration loses what its machine driver does not know."""
+    return ChangeError(
+        f"a {kind} does not keep the field {field}: its machine driver cannot give machines such "
+        "devices. Use Laneway's machine driver: docs/how-to/machine-driver.md"
+    )
 
 
 def planned(managed: Managed, supply: Supply, wanted: Wanted) -> Edit:
@@ -87,10 +108,7 @@ def planned(managed: Managed, supply: Supply, wanted: Wanted) -> Edit:
     pools = rke.machine_pools if rke is not None else ()
     position = next((n for n, one in enumerate(pools) if one.name == wanted.pool), -1)
     if rke is None or position < 0:
-        known = few(one.name for one in pools)
-        raise ChangeError(
-            f"guest cluster {meta.name} has no pool {wanted.pool[:80]}. Its pools are {known}"
-        )
+        raise ChangeError(no_pool(meta.name, wanted.pool, [one.name for one in pools]))
     spec = pools[position]
     ref = spec.machine_config_ref
     config = managed.configs.get((ref.kind, meta.namespace, ref.name))
@@ -199,11 +217,7 @@ async def _write_config(client: Client, edit: Edit, *, dry_run: bool) -> None:
     stored = await client.patch(CONFIGS[kind], meta.name, body, meta.namespace, dry_run=dry_run)
     for name, value in edit.fields.items():
         if getattr(stored, _FIELDS[name]) != value:
-            raise ChangeError(
-                f"the management cluster does not keep the field {name} of a {kind}: its machine "
-                "driver cannot give machines such devices. Use Laneway's machine driver: "
-                "docs/how-to/machine-driver.md"
-            )
+            raise unkept(name, kind)
 
 
 async def _write_quantity(client: Client, edit: Edit, *, dry_run: bool) -> None:

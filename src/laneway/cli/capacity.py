@@ -32,16 +32,16 @@ from laneway.kube.kubevirt import INSTANCES, VIRTUAL_MACHINES
 from laneway.kube.resource import KubeObject, Resource, served
 from laneway.views.capacity import (
     plain_answer,
-    plain_stocks,
     report,
     shortages,
     shown,
     to_configure,
 )
+from laneway.views.capacity_document import creatable, stocks_document
 from laneway.views.order import natural
 
 _LISTED = 12
-_KINDS = (PCIDeviceClaim, USBDeviceClaim, VGPUDevice)
+_KINDS = (PCIDeviceClaim, SRIOVGPUDevice, USBDeviceClaim, VGPUDevice)
 
 
 class Question(NamedTuple):
@@ -68,7 +68,8 @@ def show_capacity(
 
     async def work(client: Client) -> None:
         async def look() -> View:
-            return _view(_ledger(await _look(client)), nodes, devices=devices)
+            seen, gpus = await _look_with_gpus(client)
+            return _view(_ledger(seen), gpus, nodes, devices=devices)
 
         if watch:
             resources: list[Resource[KubeObject]] = [INSTANCES, VIRTUAL_MACHINES]
@@ -83,8 +84,8 @@ def show_capacity(
 def answer(asked: Question, output: str | None, where: ClusterChoice) -> int:
     """Print whether the VMs can start; gives the exit status. Raises Failure."""
     namespace = connection.namespace_of(where) if asked.replacing else ""
-    seen, gpus = connection.ask(_look_with_gpus, where)
-    ledger = _ledger(seen)
+    seen, found = connection.ask(_look_with_gpus, where)
+    ledger, gpus = _ledger(seen), found or []
     old = question.vms(ledger, asked.replacing, namespace)
     offered = {names.vgpu_resource_name(profile) for gpu in gpus for profile in gpu.status.fits}
     request = Request(
@@ -107,12 +108,12 @@ def answer(asked: Question, output: str | None, where: ClusterChoice) -> int:
     return ExitStatus.DONE if given.yes else ExitStatus.NO
 
 
-async def _look_with_gpus(client: Client) -> tuple[Snapshot, list[SRIOVGPUDevice]]:
-    """Also the GPUs, of whose profiles some may not be configured yet."""
-    seen, gpus = await _look(client), []
+async def _look_with_gpus(client: Client) -> tuple[Snapshot, list[SRIOVGPUDevice] | None]:
+    """Also the GPUs, of whose profiles some may not be configured yet; None: not known."""
+    seen = await _look(client)
     with contextlib.suppress(ForbiddenError, Failure):
-        gpus = await fleet.devices(client)
-    return seen, gpus
+        return seen, await fleet.devices(client)
+    return seen, None
 
 
 async def _look(client: Client) -> Snapshot:
@@ -126,7 +127,13 @@ def _ledger(seen: Snapshot) -> Ledger:
     return build(seen.facts)
 
 
-def _view(ledger: Ledger, nodes: tuple[str, ...], *, devices: bool) -> View:
+def _view(
+    ledger: Ledger,
+    gpus: list[SRIOVGPUDevice] | None,
+    nodes: tuple[str, ...],
+    *,
+    devices: bool,
+) -> View:
     """The stocks of these nodes, or of all. Raises Failure for an unknown node."""
     if unknown := [node for node in nodes if node not in ledger.nodes]:
         there = sorted({node for node, _ in ledger.stocks}, key=natural)
@@ -134,10 +141,13 @@ def _view(ledger: Ledger, nodes: tuple[str, ...], *, devices: bool) -> View:
         meant = did_you_mean(unknown[0], there)
         raise Failure(f"the cluster has no node {unknown[0]}. {meant or listed}")
     stocks = shown(ledger, nodes)
+    more = None if gpus is None else creatable(gpus)
+    if more and nodes:
+        more = {place: count for place, count in more.items() if place[0] in nodes}
     return table_view(
         tables.COLUMNS,
         list(tables.sections(stocks, devices=devices)),
-        document=plain_stocks(ledger, stocks, devices=devices),
+        document=stocks_document(ledger, stocks, more, devices=devices),
         names=[f"{stock.node}/{stock.resource}" for stock in stocks],
         empty="No device is available to VMs. Claim one with 'laneway claim', or configure vGPUs "
         "with 'laneway vgpu set'.",

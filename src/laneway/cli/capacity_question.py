@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NoReturn
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import click
 
@@ -54,17 +53,21 @@ def labels(values: Iterable[str]) -> dict[str, str]:
 
 
 def in_full(
-    wanted: Mapping[str, int], known: Iterable[str], offered: Iterable[str] = ()
+    wanted: Mapping[str, int], known: Iterable[str], offered: Collection[str] = ()
 ) -> dict[str, int]:
     """The same by the names of resources; a vGPU profile may be short. Raises Failure.
 
-    `offered`: those of profiles that a GPU could have.
+    `offered`: those of profiles that a GPU could have, where that is known.
     """
     there = sorted(known, key=natural)
     possible = sorted({*there, *offered}, key=natural)
     found: Counter[str] = Counter()
     for name, count in wanted.items():
-        full = _resource(name, there) or _resource(name, possible) or _unknown(name, possible)
+        full = _resource(name, there) or _resource(name, possible)
+        if not full:
+            neither = ", and no GPU offers such a profile" if offered else ""
+            hint = did_you_mean(name, _short(possible)) or _all(possible)
+            raise Failure(f"no node has a resource {name}{neither}. {hint}")
         found[full] += count
     return dict(found)
 
@@ -78,13 +81,6 @@ def _resource(name: str, known: Sequence[str]) -> str:
     if len(alike) > 1:
         raise Failure(f"{name} could be each of {_listed(alike)}; write the name in full")
     return alike[0] if alike else ""
-
-
-def _unknown(name: str, known: Sequence[str]) -> NoReturn:
-    raise Failure(
-        f"no node has a resource {name}, and no GPU offers such a profile. "
-        f"{did_you_mean(name, _short(known)) or _all(known)}"
-    )
 
 
 def vms(ledger: Ledger, values: Iterable[str], own: str = "") -> tuple[Consumer, ...]:

@@ -37,13 +37,7 @@ _REACHING = (
         help="The context of the kubeconfig. Default: the current context.",
     ),
 )
-_NAMESPACE = click.option(
-    "-n",
-    "--namespace",
-    metavar="NAME",
-    shell_complete=completion.namespaces,
-    help="The namespace of VMs and other namespaced objects. Default: that of the context.",
-)
+_NAMESPACE = "The namespace of VMs and other namespaced objects. Default: that of the context."
 
 
 def role_options(command: Command) -> Command:
@@ -53,8 +47,11 @@ def role_options(command: Command) -> Command:
     return command
 
 
-def cluster_options(command: Command) -> Command:
-    """`--kubeconfig`, `--context` and `--namespace`; the command gets them as `where`."""
+def cluster_options(command: Command, namespaces: str = _NAMESPACE) -> Command:
+    """`--kubeconfig`, `--context` and `--namespace`; the command gets them as `where`.
+
+    `namespaces`: the help of `--namespace`.
+    """
 
     @functools.wraps(command)
     def packed(
@@ -67,6 +64,13 @@ def cluster_options(command: Command) -> Command:
         return command(*args, where=ClusterChoice(kubeconfig, context, namespace), **given)
 
     found: Command = packed
-    for option in reversed((*_REACHING, _NAMESPACE)):
+    namespaced = click.option(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        shell_complete=completion.namespaces,
+        help=namespaces,
+    )
+    for option in reversed((*_REACHING, namespaced)):
         found = option(found)
     return found

@@ -3,7 +3,7 @@
 A guest cluster has machine pools. Each names a machine configuration, an object whose fields are
 the options of a machine driver: `HarvesterConfig` of Harvester's, `LanewayConfig` of Laneway's.
 Rancher makes a MachineDeployment of Cluster API of each pool, and has the driver make the machines:
-VMs that are named like their infrastructure objects.
+VMs that are named like their infrastructure objects, of which each has a copy of the configuration.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from laneway.api import ObjectMeta
+from laneway.api import ObjectMeta, decode
 from laneway.kube.resource import Resource
 
 GROUP = "provisioning.cattle.io"
 CONFIG_GROUP = "rke-machine-config.cattle.io"
+MACHINE_GROUP = "rke-machine.cattle.io"
 VERSION = "v1"
 LABEL_GUEST_CLUSTER = "guestcluster.harvesterhci.io/name"
 """On a VM that a driver made: its cluster."""
@@ -101,6 +103,20 @@ class MachineConfig(_Part, frozen=True, kw_only=True):
     """Where its VMs are; empty: default."""
     vm_affinity: str = ""
     """An Affinity as JSON, which may be in base64."""
+    options: Mapping[str, Any] | None = None
+    """All options of the driver that are set; None: not known."""
+
+
+class InfraMachine(_Part, frozen=True, kw_only=True):
+    """What a machine was made of: a copy of its configuration."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Mapping[str, Any] = {}
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """All options of the driver that were set."""
+        return options(self.spec)
 
 
 class MachineSpec(_Part, frozen=True, kw_only=True):
@@ -125,19 +141,52 @@ class PoolMachine(_Part, frozen=True, kw_only=True):
     status: MachineStatus = MachineStatus()
 
 
+_NO_OPTIONS = frozenset({"apiVersion", "kind", "metadata", "status", "common", "providerID"})
+
+
+def options(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What Rancher hands to a driver: a change of these replaces the machines, no other does."""
+    return {name: value for name, value in fields.items() if value and name not in _NO_OPTIONS}
+
+
+def _config(_: type[MachineConfig], raw: bytes | msgspec.Raw) -> MachineConfig:
+    fields = msgspec.json.decode(raw, type=dict[str, Any])
+    return replace(decode(MachineConfig, raw), options=options(fields))
+
+
 LABEL_CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
 LABEL_MACHINE_POOL = "rke.cattle.io/rke-machine-pool-name"
 """On a Machine: its pool."""
 
 GUEST_CLUSTERS = Resource(GROUP, VERSION, "clusters", True, GuestCluster, "Cluster")
-HARVESTER_CONFIGS = Resource(
-    CONFIG_GROUP, VERSION, "harvesterconfigs", True, MachineConfig, "HarvesterConfig", optional=True
-)
-LANEWAY_CONFIGS = Resource(
-    CONFIG_GROUP, VERSION, "lanewayconfigs", True, MachineConfig, "LanewayConfig", optional=True
+HARVESTER_CONFIGS, LANEWAY_CONFIGS = (
+    Resource(
+        CONFIG_GROUP,
+        VERSION,
+        f"{driver.lower()}configs",
+        True,
+        MachineConfig,
+        f"{driver}Config",
+        decoder=_config,
+        optional=True,
+    )
+    for driver in ("Harvester", "Laneway")
 )
 CONFIGS = {one.kind: one for one in (HARVESTER_CONFIGS, LANEWAY_CONFIGS)}
 """By kind; the machines of other kinds are not on Harvester."""
+INFRA_MACHINES = {
+    f"{driver}Config": Resource(
+        MACHINE_GROUP,
+        VERSION,
+        f"{driver.lower()}machines",
+        True,
+        InfraMachine,
+        f"{driver}Machine",
+        optional=True,
+    )
+    for driver in ("Harvester", "Laneway")
+}
+"""By the kind of the configuration."""
 POOL_MACHINES = tuple(
     Resource("cluster.x-k8s.io", version, "machines", True, PoolMachine, "Machine")
     for version in ("v1beta2", "v1beta1")

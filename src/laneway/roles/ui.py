@@ -19,6 +19,8 @@ from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig
 from laneway.roles.collector import spare_the_collector
 from laneway.roles.health import place
+from laneway.web.api.callers import Callers
+from laneway.web.api.routes import RESOURCES, Api
 from laneway.web.app import STATIC, Web
 from laneway.web.caches import Caches
 from laneway.web.metrics import UiMetrics
@@ -77,7 +79,11 @@ class Ui:
         self._ledger = LedgerSource(self._caches)
         rendering = Rendering(Texts())
         self._site = Site(self._caches, self._ledger, rendering, self._server)
-        self._sign_in = SignIn(config, rendering.page, settings, public=frozenset({STATIC}))
+        settings = settings or Settings()
+        self._sign_in = SignIn(
+            config, rendering.page, settings, public=frozenset({STATIC}), stateless=RESOURCES
+        )
+        self._api = Api(self._site, Callers(config, settings.proxies))
         self._web = Web(self._site, SignedIn(), Routes(PAGES, ACTIONS), metrics)
         metrics.counts(lambda: self._web.open_pages, lambda: len(self._sign_in.sessions))
         self._listening = asyncio.Event()
@@ -98,6 +104,7 @@ class Ui:
         """Serve until cancelled. Raises UiError when the address is taken."""
         app = web.Application(client_max_size=self._web.form_bytes)
         self._sign_in.install(app)
+        self._api.add_to(app)
         self._web.add_to(app)
         async with asyncio.TaskGroup() as tasks:
             for informer in self._caches.all.values():

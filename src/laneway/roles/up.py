@@ -53,6 +53,8 @@ from laneway.sim.persistence import HostLogError
 from laneway.sim.spec import Spec
 from laneway.simcluster.clusterapi.guests import is_guest
 from laneway.simcluster.clusterapi.install import install as install_cluster_api
+from laneway.simcluster.harvester.install import install as install_harvester
+from laneway.simcluster.harvester.volumes import Volumes
 from laneway.simcluster.kubevirt import install as kubevirt
 from laneway.simcluster.node import mark_silent, register
 from laneway.simcluster.rancher.controller import SimulatedRancher
@@ -150,6 +152,7 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
                     working |= {name for name, node in known.items() if is_guest(node)}
                 if options.rancher:
                     await install_rancher(client)
+                    await install_harvester(client)
                 await mark_silent(client, working)
                 for host in hosts:
                     await register(client, host.node)
@@ -202,14 +205,18 @@ def _cluster_api(
 
 @contextlib.asynccontextmanager
 async def _rancher(staff: Staff, config: ClusterConfig, options: Options) -> AsyncIterator[None]:
-    """A stand-in for Rancher, if there is to be one. This server is both of its clusters."""
+    """A stand-in for Rancher and Harvester, if there is to be one. This server is both clusters."""
     if not options.rancher:
         yield
         return
     async with Client(staff.config(config, KUBERNETES)) as client, asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(SimulatedRancher(client, client).run())
+        running = [
+            tasks.create_task(SimulatedRancher(client, client).run()),
+            tasks.create_task(Volumes(client).run()),
+        ]
         yield
-        running.cancel()
+        for one in running:
+            one.cancel()
 
 
 class Staff:

@@ -1,15 +1,14 @@
-"""The devices of the cluster by resource and node, and whether VMs can start: words and data."""
+"""The devices of the cluster by resource and node, and whether VMs can start, in words."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from laneway.api import SRIOVGPUDevice
 from laneway.core import names
 from laneway.core.ledger.explain import devices_on
-from laneway.core.ledger.facts import Consumer, Demand, Phase
+from laneway.core.ledger.facts import Demand, Phase
 from laneway.core.ledger.ledger import Entry, Ledger, Shortage, State, Stock
 from laneway.core.ledger.question import Answer, Request
 from laneway.core.phrases import several
@@ -65,53 +64,6 @@ def starting_words(demand: Demand) -> str:
 
 def _each(resources: Mapping[str, int]) -> str:
     return ", ".join(f"{count} x {name}" for name, count in sorted(resources.items()))
-
-
-def plain_stocks(ledger: Ledger, stocks: Iterable[Stock], *, devices: bool) -> dict[str, Any]:
-    """The same for programs."""
-    return {
-        "resources": [_plain_stock(stock, devices=devices) for stock in stocks],
-        "short": [
-            {
-                **plain_consumer(short.consumer),
-                "phase": str(short.phase),
-                "missing": dict(short.missing),
-            }
-            for short in ledger.shortages
-        ],
-    }
-
-
-def _plain_stock(stock: Stock, *, devices: bool) -> dict[str, Any]:
-    counts = stock.counts
-    numbers = {"total": counts.total} | {str(state): getattr(counts, state) for state in State}
-    holders = Counter((one.state, one.consumer) for one in stock.taken.values())
-    found: dict[str, Any] = {
-        "node": stock.node,
-        "resource": stock.resource,
-        **numbers,
-        "closed": stock.closed,
-        "holders": [
-            {**plain_consumer(consumer), "state": str(state), "devices": count}
-            for (state, consumer), count in sorted(holders.items())
-        ],
-    }
-    if devices:
-        found["devices"] = [
-            {
-                "name": entry.device.name,
-                "state": str(entry.state),
-                "unhealthy": entry.unhealthy,
-                "holder": None if entry.consumer is None else plain_consumer(entry.consumer),
-            }
-            for entry in stock.entries()
-        ]
-    return found
-
-
-def plain_consumer(consumer: Consumer) -> Mapping[str, str]:
-    """Kind, namespace and name."""
-    return {"kind": str(consumer.kind), "namespace": consumer.namespace, "name": consumer.name}
 
 
 def report(request: Request, answer: Answer) -> list[str]:

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from laneway.api import SRIOVGPUDevice
 from laneway.controllers.doctor.facts import is_agent
-from laneway.core import keys, names
+from laneway.core import keys
 from laneway.kube.resource import Key
 from laneway.kube.store import Store
 from laneway.views import troubles
+from laneway.views.capacity_document import creatable_on
 from laneway.views.gpus import node_of
 from laneway.views.troubles import Trouble, Weight
 from laneway.web.caches import NODE, Caches, Change, of_node
@@ -229,11 +230,8 @@ class _Fits(NamedTuple):
 
 
 def _fits(gpu: SRIOVGPUDevice) -> _Fits | None:
-    counts = {_resource(one): n for one, n in gpu.status.fits.items() if n > 0}
+    counts = creatable_on(gpu)
     return _Fits(node_of(gpu), counts) if counts else None
-
-
-_resource = functools.lru_cache(maxsize=4096)(names.vgpu_resource_name)
 
 
 def _configured(vgpu: Any) -> str | None:

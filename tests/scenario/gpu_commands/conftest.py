@@ -8,13 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.commands import (
-    Done,
-    Laneway,
-    ended,
-    register,
-    started,
-)
+from support.commands import Laneway, register, shell
 
 
 @pytest.fixture
@@ -28,14 +22,8 @@ def kubeconfig(tmp_path: Path) -> str:
 
 @pytest.fixture
 def laneway(cluster: Any, kubeconfig: str) -> Laneway:
-    """Runs a command against the cluster; `status` is how it must end."""
-
-    async def run(*arguments: str, status: int = 0) -> Done:
-        done = await ended(await started(*arguments, kubeconfig=kubeconfig))
-        assert done.status == status, done
-        return done
-
-    return run
+    """Runs a command against the cluster."""
+    return shell(kubeconfig)
 
 
 @pytest.fixture

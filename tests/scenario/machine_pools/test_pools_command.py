@@ -87,6 +87,22 @@ async def test_a_pool_that_uses_the_last_device_is_shown_and_kept(
     assert "yes" in check.out
 
 
+async def test_a_rolling_update_for_other_reasons_than_devices(
+    world: World, laneway: Laneway, guest: Make, machines: Make, cluster: Any
+) -> None:
+    await two_gpu_nodes(world, vgpus=1)
+    info = json.dumps({"vGPURequests": [{"deviceName": RESOURCE}]})
+    await guest(gpu={"quantity": 2, "cpuCount": "2", "memorySize": "2", "vgpuInfo": info})
+    old = await machines(2)
+    body = {"cpuCount": "1"}
+    await cluster.client.patch(HARVESTER_CONFIGS, "nc-guest-gpu", body, NAMESPACE)
+    pool = await pool_of(laneway)
+    assert {one["name"] for one in pool["machines"] if one["leaves"]} == {
+        one.metadata.name for one in old
+    }
+    assert [one["reason"] for one in pool["warnings"]] == ["SurgeBlocked"]
+
+
 async def test_two_clusters_do_not_get_the_same_devices(
     world: World, laneway: Laneway, guest: Make, machines: Make
 ) -> None:
@@ -111,7 +127,7 @@ async def test_harvesters_driver_knows_no_pci_devices(
     await world.claim("node1-000004001")
     await guest(gpu={"quantity": 0, "cpuCount": "2"})
     refused = await laneway("pools", "set", "guest", "gpu", NIC, status=1)
-    assert "does not keep the field hostDeviceInfo of a HarvesterConfig" in refused.err
+    assert "a HarvesterConfig does not keep the field hostDeviceInfo" in refused.err
     config = await cluster.client.get(HARVESTER_CONFIGS, "nc-guest-gpu", NAMESPACE)
     assert (config.metadata.generation, config.host_device_info) == (1, "")
 
@@ -129,7 +145,8 @@ async def test_mistakes_are_named_and_nothing_is_written(
         (("guest", "cp", "A2-3Q"), "no node has a resource A2-3Q"),
         (("guest", "cp", "A2-4Q=65"), "64 x nvidia.com/NVIDIA_A2-4Q at most"),
         (("gues", "cp", "A2-4Q"), "no guest cluster gues. Is it guest?"),
-        (("guest", "cpu", "A2-4Q"), "no pool cpu. Its pools are gpu, cp"),
+        (("guest", "gpus", "A2-4Q"), "no pool gpus. Is it gpu?"),
+        (("other/guest", "gpu", "A2-4Q"), "other/guest. Is it fleet-default/guest?"),
         (("guest", "cp", "A2-4Q", "--machines", "9"), "there is enough for 2"),
     ):
         failed = await laneway("pools", "set", *arguments, status=1)
@@ -141,10 +158,36 @@ async def test_mistakes_are_named_and_nothing_is_written(
 async def test_a_harvester_cluster_that_is_away(
     world: World, laneway: Laneway, guest: Make, tmp_path: Path
 ) -> None:
+    """R6: an error while availability was read was swallowed."""
     await guest(gpu={"quantity": 1})
     text = (tmp_path / "kubeconfig").read_text()
     away = tmp_path / "away"
     away.write_text(re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:9", text))
     failed = await laneway("pools", "list", "--harvester-kubeconfig", str(away), status=1)
-    assert "127.0.0.1" in failed.err
-    assert "Check that the API server runs" in failed.err
+    words = " ".join(failed.err.split())
+    assert "laneway: the Harvester cluster: no answer from 127.0.0.1:9" in words
+    assert "--harvester-kubeconfig or --harvester-context names the right one" in words
+
+
+async def test_files_that_have_no_pools_pass_no_pipeline(
+    world: World, laneway: Laneway, tmp_path: Path
+) -> None:
+    file, twice = tmp_path / "empty.yaml", tmp_path / "twice.yaml"
+    file.write_text("# nothing yet\n")
+    failed = await laneway("pools", "check", "-f", str(file), status=1)
+    assert "no machine pools on Harvester were found" in " ".join(failed.err.split())
+    file.write_text("{apiVersion: provisioning.cattle.io/v1, kind: Cluster, metadata: {name: a}}\n")
+    twice.write_text(file.read_text())
+    failed = await laneway("pools", "check", "-f", str(file), "-f", str(twice), status=1)
+    assert f"twice.yaml: Cluster a is in {file} already" in " ".join(failed.err.split())
+    file.write_text("a: [")
+    failed = await laneway("pools", "check", "-f", str(file), status=1)
+    assert "empty.yaml: line 1: not valid YAML" in " ".join(failed.err.split())
+    wrong = {
+        "apiVersion": "provisioning.cattle.io/v1",
+        "kind": "Cluster",
+        "metadata": {"name": "a"},
+    }
+    file.write_text(json.dumps(wrong | {"spec": {"rkeConfig": {"machinePools": 5}}}))
+    failed = await laneway("pools", "check", "-f", str(file), status=1)
+    assert "Cluster a: Expected `array`, got `int`" in " ".join(failed.err.split())

@@ -78,6 +78,7 @@ async def test_data_sources_show_what_the_cluster_has(world: World, terraform: T
     assert found["claimed"] == ["node1-000004001"]
     [mine] = [one for one in found["all"]["resources"] if one["resource"] == RESOURCE]
     assert (mine["total"], mine["held"], mine["free"]) == (1, 1, 0)
+    assert (mine["creatable"], found["all"]["creatable"][RESOURCE]) == (3, 3)
     assert (found["all"]["fits"], found["more"]["fits"]) == (True, False)
     assert "VM default/web" in " ".join(found["more"]["refusals"])
 

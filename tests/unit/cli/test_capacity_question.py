@@ -62,8 +62,11 @@ def test_a_profile_may_be_written_short(text: str, meant: str) -> None:
 
 
 def test_a_short_name_that_means_nothing_is_answered_with_what_there_is() -> None:
-    with pytest.raises(Failure, match=r"resource A2-9Q, and no GPU offers .* Did you mean A2-2Q"):
+    with pytest.raises(Failure, match=r"resource A2-9Q\. Did you mean A2-2Q"):
         question.in_full({"A2-9Q": 1}, KNOWN)
+    # Of GPUs something is said where they were looked at.
+    with pytest.raises(Failure, match=r"resource A2-9Q, and no GPU offers .* Did you mean A2-2Q"):
+        question.in_full({"A2-9Q": 1}, KNOWN, KNOWN)
 
 
 def test_what_is_configured_is_meant_before_what_could_be() -> None:

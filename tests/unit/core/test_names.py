@@ -124,10 +124,11 @@ class TestOverrides:
                 "NVIDIA RTX Pro 6000 Blackwell DC-4Q",
                 "nvidia.com/NVIDIA_RTX_Pro_6000_Blackwell_DC-4Q",
             ),
-            ("A/B.C", "nvidia.com/A_B_C"),
+            ("A/B.C  D", "nvidia.com/A_B_C_D"),
         ],
     )
     def test_profiles_keep_case_and_dashes(self, profile: str, expected: str) -> None:
+        """R1: every run of spaces, `/` and `.` is one `_`, not the first space alone."""
         assert names.vgpu_resource_name(profile) == expected
 
     def test_profiles_that_differ_in_a_forbidden_character_stay_apart(self) -> None:

@@ -2,13 +2,14 @@
 
 Works on the object as it came, of which most is not ours: what the user wrote stays, entry by entry
 and in his order. All entries of a resource go to the list where they belong, at its end, then the
-claimed members of IOMMU groups; mediated devices say who has the display; the pod gets the memory
-that large devices take; and an annotation says which devices were looked at. A second pass finds
-nothing to do.
+claimed members of IOMMU groups; names that a machine driver gives to all devices alike are told
+apart; mediated devices say who has the display; the pod gets the memory that large devices take;
+and an annotation says which devices were looked at. A second pass finds nothing to do.
 
 Devices that are as they were before are left alone, whatever they lack: who changes a label does
-not find another VM. Only one resource in both lists, which keeps a VM from starting, is
-put right at the next write. An object that cannot be read is KubeVirt's to refuse.
+not find another VM. Only what keeps a VM from starting is put right at the next write: one resource
+in both lists, or one such name in two entries. An object that cannot be read is KubeVirt's to
+refuse.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from laneway.admission.vms import overhead
 from laneway.admission.vms.displays import with_displays
 from laneway.admission.vms.gpus import Lists, arranged, in_both
 from laneway.admission.vms.group_members import GroupMembers, group_members_of
+from laneway.admission.vms.placeholders import told_apart
 from laneway.admission.world import World
 from laneway.api import DecodeError, PCIDeviceClaim, decode
 from laneway.core.raw import Json, JsonObject, at, items
@@ -75,7 +77,7 @@ def mutate(
     had = before.spec.template.spec.domain.devices if before is not None else None
     asked, stored = _lists(raw), _lists(old if before is not None else None)
     filled_in = _is_filled_in(vm.spec)
-    if had is not None and _are_same(had, devices) and not in_both(asked):
+    if had is not None and _are_same(had, devices) and not _cannot_start(asked):
         return Mutation(tuple(_keep_mark(raw, old, devices)))
     found = _in_place(asked, stored, world, filled_in=filled_in)
     if had is not None and _are_same(had, _as_devices(found)):
@@ -133,14 +135,22 @@ def _are_same(one: Devices, other: Devices) -> bool:
     )
 
 
+def _cannot_start(asked: Lists) -> bool:
+    entries = [*asked.hosts, *asked.gpus]
+    return bool(in_both(asked)) or told_apart(entries) != entries
+
+
 def _lists(raw: Json) -> Lists:
     return Lists(list(items(at(raw, _HOST_DEVICES))), list(items(at(raw, _GPUS))))
 
 
 def _in_place(asked: Lists, stored: Lists, world: World, *, filled_in: bool) -> Lists:
     """`hostDevices` and `gpus` as they are to be."""
+    # First of each list: an entry that moves to the other one is known there by its name.
+    asked = Lists(told_apart(asked.hosts), told_apart(asked.gpus))
     found = arranged(asked, stored, world, filled_in=filled_in)
-    return Lists(found.hosts, with_displays(found.gpus, world))
+    hosts = told_apart(found.hosts)
+    return Lists(hosts, with_displays(told_apart(found.gpus, hosts), world))
 
 
 def _with_group_members(

@@ -22,7 +22,9 @@ _MOST = 100_000
 def pools_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The two clusters, or files; the command gets them as `pools`."""
 
-    @cluster_options
+    @functools.partial(
+        cluster_options, namespaces="The namespace of the guest clusters. Default: all."
+    )
     @click.option(
         "--harvester-kubeconfig",
         metavar="PATH",
@@ -33,7 +35,8 @@ def pools_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option(
         "--harvester-context",
         metavar="NAME",
-        help="The context of the Harvester cluster.",
+        help="The context of the Harvester cluster, in --harvester-kubeconfig or else in "
+        "--kubeconfig.",
     )
     @click.option(
         "-f",
@@ -42,8 +45,8 @@ def pools_options(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="PATH",
         multiple=True,
         type=click.Path(),
-        help="A YAML file with Clusters and HarvesterConfigs, instead of the management cluster. "
-        "Repeat the option for several files.",
+        help="A YAML file with Clusters and their machine configurations, instead of the "
+        "management cluster. Repeat the option for several files.",
     )
     @functools.wraps(command)
     def packed(
@@ -74,10 +77,10 @@ Examples:
 """,
 )
 def pools() -> None:
-    """Show and set the GPUs of machine pools, and check that all machines can start.
+    """Show and set the devices of machine pools, and check that all machines can start.
 
-    Pools are those of guest clusters that Rancher creates on Harvester. --kubeconfig and --context
-    name Rancher's management cluster.
+    The pools are those of guest clusters that Rancher creates on Harvester. --kubeconfig and
+    --context name Rancher's management cluster.
     """
 
 
@@ -85,7 +88,7 @@ def pools() -> None:
 @output_option
 @pools_options
 def list_pools(*, output: str | None, pools: Pools) -> int:
-    """List the pools, the devices of their machines, and whether all machines fit."""
+    """List the pools, with their devices, and whether they fit."""
     from laneway.cli.pools.showing import list_pools as run
 
     return run(pools, output)
@@ -100,7 +103,10 @@ def list_pools(*, output: str | None, pools: Pools) -> int:
 @output_option
 @pools_options
 def show(*, cluster: str, pool: str | None, output: str | None, pools: Pools) -> int:
-    """Show the machines of pools, with their devices, and in which order they are replaced."""
+    """Show the machines of pools, in the order in which they go.
+
+    Machines go when a rolling update replaces them, or when the pool gets smaller.
+    """
     from laneway.cli.pools.showing import show_pool
 
     return show_pool(pools, cluster, pool or "", output)
@@ -121,7 +127,11 @@ Exit status: 0 all machines can start, 3 not all can, 1 the command failed.
 @output_option
 @pools_options
 def check(*, cluster: str | None, output: str | None, pools: Pools) -> int:
-    """Check whether all machines of the pools can start, now and during a rolling update."""
+    """Check whether all machines of the pools can start.
+
+    The command warns where they can, and a rolling update has no room for the machine that it
+    creates before it deletes an old one.
+    """
     from laneway.cli.pools.showing import check_pools
 
     return check_pools(pools, cluster or "", output)
@@ -146,12 +156,12 @@ Examples:
     callback=read_by("laneway.cli.capacity_question:requested"),
     shell_complete=completion.profiles,
 )
-@click.option("--no-devices", is_flag=True, help="Have machines without devices.")
+@click.option("--no-devices", is_flag=True, help="Remove all devices from the machines.")
 @click.option(
     "--machines",
     metavar="NUMBER",
     type=click.IntRange(0, _MOST),
-    help="How many machines the pool has. Default: as many as now.",
+    help="The number of machines. Default: as many as now.",
 )
 @dry_run_option
 @pools_options
@@ -165,10 +175,10 @@ def set_pool(
     dry_run: bool,
     pools: Pools,
 ) -> int:
-    """Set the devices of each machine of a pool, and the number of machines.
+    """Set the devices and the number of a pool's machines.
 
-    Nothing is changed where not all machines could start. Rancher replaces the machines of a pool
-    whose devices change, one after the other.
+    The command changes nothing if not all machines could start. When the devices of a pool change,
+    Rancher replaces its machines, one after the other. With --filename, the files are changed.
     """
     from laneway.cli.pools.setting import Request
     from laneway.cli.pools.setting import set_pool as run

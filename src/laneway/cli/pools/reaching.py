@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -24,10 +24,16 @@ from laneway.cli.errors import Failure
 from laneway.controllers.machine_pools import look
 from laneway.controllers.machine_pools.judged import on_harvester
 from laneway.controllers.machine_pools.look import Managed, Supply
-from laneway.kube import config
+from laneway.kube import config, rancher
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig
-from laneway.kube.errors import ForbiddenError, KubeError, NotFoundError
+from laneway.kube.errors import (
+    ForbiddenError,
+    KubeError,
+    NotFoundError,
+    UnauthorizedError,
+    UnreachableError,
+)
 from laneway.kube.resource import Resource, served
 
 R = TypeVar("R")
@@ -63,7 +69,7 @@ def ask(pools: Pools, work: Work[R]) -> R:
         managed = _of_files(pools.files)
 
         async def with_files(client: Client) -> R:
-            return await work(None, managed, await look.harvester(client))
+            return await work(None, managed, await _supply(client))
 
         return connection.ask(with_files, pools.harvester)
 
@@ -72,9 +78,26 @@ def ask(pools: Pools, work: Work[R]) -> R:
             managed = await look.management(client, pools.management.namespace or "")
         found = await _harvester(client, managed, pools)
         async with Client(found, connect_delays=()) as other:
-            return await work(client, managed, await look.harvester(other))
+            return await work(client, managed, await _supply(other))
 
     return connection.ask(with_clusters, pools.management)
+
+
+async def _supply(client: Client) -> Supply:
+    """What the Harvester cluster has. Raises KubeError, Failure."""
+    try:
+        with connection.installed("PCIDeviceClaim"):
+            return await look.harvester(client)
+    except UnreachableError as error:
+        raise Failure(
+            f"the Harvester cluster: {error}. Check that its API server runs, and that "
+            "--harvester-kubeconfig or --harvester-context names the right one"
+        ) from error
+    except UnauthorizedError as error:
+        raise Failure(
+            f"the Harvester cluster does not accept your credentials: {error}. Name others: "
+            "--harvester-kubeconfig PATH"
+        ) from error
 
 
 async def _harvester(client: Client, managed: Managed, pools: Pools) -> ClusterConfig:
@@ -134,6 +157,7 @@ async def _cluster_id(client: Client, name: str) -> str:
 
 def _of_files(paths: tuple[str, ...]) -> Managed:
     documents: list[dict[str, Any]] = []
+    places: dict[str, str] = {}
     for path in paths:
         try:
             with open(path, "rb") as file:
@@ -145,11 +169,27 @@ def _of_files(paths: tuple[str, ...]) -> Managed:
             raise Failure(f"{path} cannot be read: {error.strerror}") from None
         except YamlError as error:
             raise Failure(f"{path}: {error}") from None
-        documents += _objects(path, found)
+        for one in _objects(path, found):
+            title = _title(one)
+            if title in places:
+                raise Failure(f"{path}: {title} is in {places[title]} already")
+            if title:
+                places[title] = path
+            documents.append(one)
     try:
         return look.of_documents(documents)
     except (ValueError, KubeError) as error:
         raise Failure(f"{', '.join(paths)}: {error}") from None
+
+
+def _title(document: Mapping[str, Any]) -> str:
+    """Kind and name of an object that matters for pools; empty for others."""
+    kind, group = document.get("kind"), str(document.get("apiVersion", "")).partition("/")[0]
+    meta = document.get("metadata")
+    if group not in {rancher.GROUP, rancher.CONFIG_GROUP} or not isinstance(meta, dict):
+        return ""
+    path = f"{meta.get('namespace') or ''}/{meta.get('name') or ''}".removeprefix("/")
+    return f"{kind} {path}"
 
 
 def _objects(path: str, found: list[Any]) -> list[dict[str, Any]]:

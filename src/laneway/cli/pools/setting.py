@@ -68,7 +68,8 @@ def _requested(managed: Managed) -> set[str]:
 def _tell(edit: Edit, *, dry_run: bool) -> None:
     name = f"Pool {edit.pool.spec.name} of {edit.cluster.metadata.name}"
     pool = edit.pool.pool
-    has = f"{pool.quantity} machines with {views.devices(pool.devices)} each"
+    each = f"with {views.devices(pool.devices)} each" if pool.devices else "without devices"
+    has = f"{pool.quantity} {'machine' if pool.quantity == 1 else 'machines'} {each}"
     if not edit.changes:
         click.echo(one_line(f"{name} has {has} already."))
         return

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import click
-
-from laneway.changes.machine_pools import find
+from laneway.changes.machine_pools import find, no_pool
 from laneway.cli import table
 from laneway.cli.errors import Failure
 from laneway.cli.output import View, show, table_view
 from laneway.cli.pools import reaching
 from laneway.cli.pools.reaching import Pools
 from laneway.cli.statuses import ExitStatus
-from laneway.cli.suggest import did_you_mean
 from laneway.controllers.machine_pools.judged import ClusterState, PoolState, judged
 from laneway.controllers.machine_pools.look import Managed, Supply
 from laneway.core.ledger.ledger import Ledger
+from laneway.core.machine_pools.pool import Pool
 from laneway.kube.client import Client
 from laneway.views import machine_pools as views
 
@@ -52,6 +50,9 @@ def check_pools(pools: Pools, name: str, output: str | None) -> int:
         found = judged(managed, supply)
         if name:
             found = [_one(found, managed, name)]
+        elif pools.files and not found:
+            # A pipeline with the wrong file must not pass.
+            raise Failure(f"{', '.join(pools.files)}: no machine pools on Harvester were found")
         answers.extend(one.fits for one in found)
         return _all(found, supply.ledger, (*managed.unknown, *supply.unknown))
 
@@ -66,9 +67,7 @@ def show_pool(pools: Pools, name: str, pool: str, output: str | None) -> int:
         found = _one(judged(managed, supply), managed, name)
         chosen = [one for one in found.pools if pool in ("", one.spec.name)]
         if not chosen:
-            known = [one.spec.name for one in found.pools]
-            hint = did_you_mean(pool, known) or f"Its pools are {', '.join(known)}"
-            raise Failure(f"guest cluster {name} has no pool {pool[:80]} on Harvester. {hint}")
+            raise Failure(no_pool(name, pool, [one.spec.name for one in found.pools]))
         return _machines(found, chosen, supply.ledger, (*managed.unknown, *supply.unknown))
 
     show(reaching.ask(pools, work), output)
@@ -130,8 +129,7 @@ def _machines(
             yield table.Row((table.EMPTY, table.EMPTY, "to be created", table.EMPTY, table.EMPTY))
 
     sections = [
-        table.Section(f"{one.spec.name}: {views.devices(one.pool.devices)} each", tuple(rows(one)))
-        for one in pools
+        table.Section(f"{one.spec.name}: {_each(one.pool)}", tuple(rows(one))) for one in pools
     ]
     return table_view(
         _MACHINES,
@@ -144,8 +142,5 @@ def _machines(
     )
 
 
-def told(state: ClusterState) -> None:
-    """Print the warnings of a change."""
-    for one in state.pools:
-        for line in views.words(one, state):
-            click.echo(f"Pool {one.spec.name}: {line}")
+def _each(pool: Pool) -> str:
+    return f"{views.devices(pool.devices)} each" if pool.devices else "no devices"

@@ -20,6 +20,7 @@ from laneway.controllers.machine_pools.reading import (
     pool_of,
     read_config,
 )
+from laneway.core.ledger.facts import Consumer
 from laneway.core.machine_pools.judge import Judgement, judge
 from laneway.core.machine_pools.pool import Pool
 from laneway.kube.rancher import CONFIGS, GuestCluster, MachineConfig, MachinePool
@@ -104,9 +105,14 @@ def _states(
             continue
         asked, mistakes = read_config(config)
         named = managed.machines.get((meta.namespace, meta.name, spec.name), ())
+        machines = machines_of(supply.ledger, cluster, spec.name, asked.namespace, named)
         existing = Existing(
-            machines=machines_of(supply.ledger, cluster, spec.name, asked.namespace, named),
-            replaced=spec.name in replaced,
+            machines=machines,
+            replaced=frozenset(
+                machine
+                for machine in machines
+                if spec.name in replaced or _is_outdated(managed, config, ref.kind, machine)
+            ),
             needs=supply.needs,
             overcommit=supply.overcommit,
         )
@@ -114,3 +120,9 @@ def _states(
         yield PoolState(
             spec=spec, asked=asked, pool=pool, problems=(*mistakes, *others), config=config
         )
+
+
+def _is_outdated(managed: Managed, config: MachineConfig, kind: str, machine: Consumer) -> bool:
+    """Whether a machine was made of an earlier configuration than its pool's."""
+    made_of = managed.made_of.get((kind, config.metadata.namespace, machine.name))
+    return made_of is not None and config.options is not None and made_of != config.options

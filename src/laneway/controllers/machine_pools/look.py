@@ -25,7 +25,7 @@ from laneway.kube import rancher
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError, NotFoundError
 from laneway.kube.pods import PODS
-from laneway.kube.rancher import GuestCluster, MachineConfig, PoolMachine
+from laneway.kube.rancher import GuestCluster, InfraMachine, MachineConfig, PoolMachine
 from laneway.kube.resource import KubeObject, Resource, served
 
 T = TypeVar("T", bound=KubeObject)
@@ -55,6 +55,9 @@ class Managed(msgspec.Struct, frozen=True, kw_only=True):
     """By kind, namespace and name."""
     machines: Mapping[tuple[str, str, str], tuple[str, ...]] = {}
     """Names of VMs by namespace, cluster and pool."""
+    made_of: Mapping[tuple[str, str, str], Mapping[str, Any]] = {}
+    """What machines were made of: options of the driver, by kind of the configuration, namespace
+    and name of the VM."""
     unknown: tuple[str, ...] = ()
 
 
@@ -83,10 +86,15 @@ async def management(client: Client, namespace: str) -> Managed:
     unknown: list[str] = []
     clusters = await _all(client, rancher.GUEST_CLUSTERS, namespace, unknown)
     configs: dict[tuple[str, str, str], MachineConfig] = {}
+    made_of: dict[tuple[str, str, str], Mapping[str, Any]] = {}
     for kind, resource in rancher.CONFIGS.items():
         why = f"pools with a {kind} are not judged"
         for one in await _perhaps(client, resource, unknown, why, namespace) or ():
             configs[kind, one.metadata.namespace, one.metadata.name] = one
+        why = "machines that a rolling update replaces are recognised by their devices alone"
+        infra = rancher.INFRA_MACHINES[kind]
+        for machine in await _perhaps(client, infra, unknown, why, namespace) or ():
+            made_of[kind, machine.metadata.namespace, vm_of(machine)] = machine.options
     why = "machines are recognised by the labels of their VMs"
     machines: list[PoolMachine] = []
     for version in rancher.POOL_MACHINES:
@@ -95,6 +103,7 @@ async def management(client: Client, namespace: str) -> Managed:
         clusters=tuple(sorted(clusters, key=lambda one: one.metadata.name)),
         configs=configs,
         machines=_by_pool(machines),
+        made_of=made_of,
         unknown=tuple(dict.fromkeys(unknown)),
     )
 
@@ -112,6 +121,11 @@ def of_documents(documents: Iterable[Mapping[str, Any]]) -> Managed:
             one = decode(MachineConfig, raw)
             configs[str(kind), one.metadata.namespace, one.metadata.name] = one
     return Managed(clusters=tuple(clusters), configs=configs)
+
+
+def vm_of(machine: InfraMachine) -> str:
+    """The name of a machine's VM: Rancher replaces what a host name cannot have."""
+    return machine.metadata.name.replace(".", "-")
 
 
 def _by_pool(machines: Sequence[PoolMachine]) -> dict[tuple[str, str, str], tuple[str, ...]]:

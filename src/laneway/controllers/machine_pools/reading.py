@@ -71,8 +71,8 @@ class Existing(msgspec.Struct, frozen=True, kw_only=True):
     """What there is already of a pool, and how it is to be counted."""
 
     machines: tuple[Consumer, ...] = ()
-    replaced: bool = False
-    """Whether a change of the configuration has all of them replaced."""
+    replaced: frozenset[Consumer] = frozenset()
+    """Those that are as the pool no longer wants its machines."""
     needs: Mapping[Consumer, Mapping[str, int]] = {}
     """The CPU and memory that their pods request, where that is known."""
     overcommit: Overcommit = compute.DEFAULT
@@ -146,7 +146,7 @@ def pool_of(
         machines=tuple(
             Machine(
                 vm,
-                stays=not existing.replaced and dict(demand.requests) == asked.devices,
+                stays=vm not in existing.replaced and dict(demand.requests) == asked.devices,
                 placed=bool(demand.node) or demand.phase is Phase.STOPPED,
                 created=demand.created,
                 needs=existing.needs.get(vm, {}),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from laneway.core.ledger.facts import Consumer
 from laneway.core.ledger.ledger import Ledger, State, Stock
 from laneway.core.ledger.room import Room
+from laneway.core.phrases import closest
 from laneway.core.refusals import InsufficientDevices, NoNodeFits, NoNodeHasResource, Refusal
 from laneway.core.refusals.capacity import NodeDevices
 
@@ -26,12 +27,18 @@ def why_not(
     refusals: list[Refusal] = []
     for resource in room.resources:
         if resource not in ledger.homes:
-            refusals.append(NoNodeHasResource(resource, tuple(ledger.homes)[:_LISTED]))
+            refusals.append(NoNodeHasResource(resource, _known(resource, ledger)))
         elif room.alone(resource) < vms:
             refusals.append(_short(ledger, room, resource, vms, naming))
     if not refusals and room.total < vms:
         refusals.append(_apart(room, vms))
     return tuple(refusals)
+
+
+def _known(resource: str, ledger: Ledger) -> tuple[str, ...]:
+    """Names that there are, those first that may be meant."""
+    found = dict.fromkeys((*closest(resource, ledger.homes), *ledger.homes))
+    return tuple(itertools.islice(found, _LISTED))
 
 
 def devices_on(

@@ -8,13 +8,14 @@ becomes of the instance. Phases only go forward. A domain that cannot be started
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
 
 from laneway.api import Condition, find_condition, set_condition, timestamp
-from laneway.core.raw import Json
+from laneway.core.raw import Json, at, items, members
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.kube.errors import (
@@ -195,7 +196,8 @@ class InstanceController:
             return
         ready = Condition(type="Ready", status="True")
         said = [ready, migratable(instance)]
-        await self._write(instance, "Running", said, dropped=("PodScheduled", "Synchronized"))
+        dropped = ("PodScheduled", "Synchronized")
+        await self._write(instance, "Running", said, dropped=dropped, more=_addresses(instance))
         text = "VirtualMachineInstance started."
         self._recorder.record(INSTANCES.ref(instance), "Started", text)
 
@@ -232,13 +234,14 @@ class InstanceController:
         node: str = "",
         pod: Pod | None = None,
         exact: bool = False,
+        more: Mapping[str, Json] | None = None,
     ) -> None:
         """Write what differs. The kind has no status subresource."""
         now = timestamp(datetime.now(UTC))
         conditions = [one for one in instance.status.conditions if one.type not in dropped]
         for one in said:
             conditions = set_condition(conditions, one, now)
-        status: dict[str, Json] = {}
+        status: dict[str, Json] = dict(more or {})
         if phase != instance.status.phase:
             status["phase"] = phase
         if conditions != list(instance.status.conditions):
@@ -262,6 +265,26 @@ class InstanceController:
         for installation in self._installations.store:
             return installation.spec.configuration.permitted_host_devices
         return None
+
+
+def _addresses(instance: Instance) -> dict[str, Json]:
+    """What the guest agent says of each network card; other addresses after every start."""
+    cards = items(at(instance.spec, ("domain", "devices", "interfaces")))
+    number = int(hashlib.sha256(instance.metadata.uid.encode()).hexdigest()[:4], 16)
+    found: list[Json] = []
+    for place, card in enumerate(cards):
+        ipv4 = f"10.{52 + place}.{number >> 8}.{number & 255}"
+        ipv6 = f"fd00:{place:x}::{number:x}"
+        found.append(
+            {
+                "name": members(card).get("name", ""),
+                "interfaceName": f"eth{place}",
+                "ipAddress": ipv4,
+                "ipAddresses": [ipv4, ipv6],
+                "infoSource": "domain, guest-agent",
+            }
+        )
+    return {"interfaces": found} if found else {}
 
 
 def _not_ready(reason: str, message: str) -> Condition:

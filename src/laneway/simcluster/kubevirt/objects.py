@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from laneway.api import ObjectMeta, decode
@@ -44,11 +46,22 @@ class VmSpec(_Part, frozen=True, kw_only=True):
     template: Template = Template()
 
 
+class ChangeRequest(_Part, frozen=True, kw_only=True):
+    """What the subresource API asks of the controller, where no field of the spec says it."""
+
+    action: str = ""
+    """Start or Stop."""
+    uid: str | None = None
+    """Of the instance that is to stop."""
+
+
 class VmStatus(VirtualMachineStatus, frozen=True, kw_only=True):
     """What this controller says."""
 
     run_strategy: str = ""
     observed_generation: int = 0
+    state_change_requests: Sequence[ChangeRequest] = ()
+    """The first of them counts; the controller removes it when it is done."""
 
 
 class Vm(_Part, frozen=True, kw_only=True):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum, auto
 
 from laneway.api import find_condition
-from laneway.simcluster.kubevirt.objects import FINAL, Instance, Vm
+from laneway.simcluster.kubevirt.objects import FINAL, ChangeRequest, Instance, Vm
 
 
 class Strategy:
@@ -14,6 +15,11 @@ class Strategy:
     ALWAYS = "Always"
     RERUN = "RerunOnFailure"
     HALTED = "Halted"
+    MANUAL = "Manual"
+
+
+START_REQUEST, STOP_REQUEST = "Start", "Stop"
+_BY_REQUEST = (Strategy.RERUN, Strategy.MANUAL)
 
 
 class Action(Enum):
@@ -34,8 +40,13 @@ def strategy_of(vm: Vm) -> str:
 def action(vm: Vm, instance: Instance | None) -> Action:
     """The next step; whether to wait with a start is for the caller to say."""
     desired = strategy_of(vm)
+    request = next(iter(vm.status.state_change_requests), ChangeRequest())
     if instance is None:
-        start = desired == Strategy.ALWAYS or (desired == Strategy.RERUN and not _ended_well(vm))
+        start = (
+            desired == Strategy.ALWAYS
+            or (desired in _BY_REQUEST and request.action == START_REQUEST)
+            or (desired == Strategy.RERUN and not request.action and not _ended_well(vm))
+        )
         return Action.START if start and not vm.metadata.deletion_timestamp else Action.NOTHING
     if instance.metadata.deletion_timestamp:
         return Action.NOTHING
@@ -43,8 +54,22 @@ def action(vm: Vm, instance: Instance | None) -> Action:
     again = (desired == Strategy.ALWAYS and phase in FINAL) or (
         desired == Strategy.RERUN and phase == "Failed"
     )
-    stop = vm.metadata.deletion_timestamp or desired == Strategy.HALTED or again
+    requested = request.action == STOP_REQUEST and request.uid == instance.metadata.uid
+    stop = vm.metadata.deletion_timestamp or desired == Strategy.HALTED or again or requested
     return Action.STOP if stop else Action.NOTHING
+
+
+def left(vm: Vm, instance: Instance | None) -> Sequence[ChangeRequest]:
+    """The requests for a change of state that are not done yet."""
+    requests = vm.status.state_change_requests
+    if not requests:
+        return ()
+    first = requests[0]
+    if first.action == START_REQUEST:
+        done = instance is not None
+    else:
+        done = instance is None or instance.metadata.uid != first.uid
+    return requests[1:] if done else requests
 
 
 def printable(vm: Vm, instance: Instance | None, *, crashing: bool) -> str:

@@ -13,8 +13,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+import msgspec
+
 from laneway.api import Condition, set_condition, timestamp
-from laneway.core.raw import JsonObject
+from laneway.core.raw import Json, JsonObject
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.kube.errors import (
@@ -39,7 +41,7 @@ from laneway.simcluster.kubevirt.objects import (
     owned_by,
     owner,
 )
-from laneway.simcluster.kubevirt.strategy import Action, action, printable, strategy_of
+from laneway.simcluster.kubevirt.strategy import Action, action, left, printable, strategy_of
 
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 300.0
 _NOT_READY = Condition(
@@ -193,10 +195,18 @@ class VmController:
             run_strategy=strategy_of(vm),
             observed_generation=meta.generation,
             conditions=conditions,
+            state_change_requests=left(vm, instance),
         )
         if status == vm.status:
             return
-        body = {"metadata": {"uid": meta.uid}, "status": status}
+        said: dict[str, Json] = msgspec.to_builtins(status)
+        about: dict[str, Json] = {"uid": meta.uid}
+        if status.state_change_requests == vm.status.state_change_requests:
+            # There may be newer ones, which are not ours to overwrite.
+            del said["stateChangeRequests"]
+        else:
+            about["resourceVersion"] = meta.resource_version
+        body = {"metadata": about, "status": said}
         await self._client.patch(VMS, meta.name, body, meta.namespace, subresource="status")
 
 

@@ -1,7 +1,7 @@
 """Guest clusters: as many VMs for each pool as desired, replaced as Cluster API replaces machines.
 
-A VM is a machine; there are no objects between a pool and its VMs. What the real ones hold is in
-labels and in an annotation of the VM.
+Between a pool and a VM there is an infrastructure object, a copy of the configuration, and nothing
+else. What the other objects of the real ones hold is in labels and in an annotation of the VM.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ from laneway.kube.queue import WorkQueue
 from laneway.kube.rancher import (
     CONFIGS,
     GUEST_CLUSTERS,
+    INFRA_MACHINES,
+    LABEL_CLUSTER_NAME,
     LABEL_GUEST_CLUSTER,
     LABEL_POOL,
     GuestCluster,
     MachinePool,
     RollingUpdate,
+    options,
 )
 from laneway.kube.resource import Key, Resource, key_of
 from laneway.simcluster.clusterapi.rollout import SetSize, limits, resized
@@ -106,6 +109,7 @@ class SimulatedRancher:
         if cluster is None or cluster.spec.rke_config is None:
             return None
         machines = await self._machines(cluster)
+        await self._forget(cluster, {one.metadata.name for one in machines})
         if cluster.metadata.deletion_timestamp:
             for one in machines:
                 await remove(self._harvester, VIRTUAL_MACHINES, one.metadata)
@@ -128,6 +132,17 @@ class SimulatedRancher:
         selector = f"{LABEL_GUEST_CLUSTER}={cluster.metadata.name}"
         pages = self._harvester.list(VIRTUAL_MACHINES, label_selector=selector)
         return [VIRTUAL_MACHINES.decode(item) async for page in pages for item in page.items]
+
+    async def _forget(self, cluster: GuestCluster, names: set[str]) -> None:
+        """Delete the infrastructure objects of VMs that are gone."""
+        meta = cluster.metadata
+        for resource in INFRA_MACHINES.values():
+            selector = f"{LABEL_CLUSTER_NAME}={meta.name}"
+            pages = self._management.list(resource, meta.namespace, label_selector=selector)
+            async for page in pages:
+                for one in map(resource.decode, page.items):
+                    if one.metadata.name not in names:
+                        await remove(self._management, resource, one.metadata)
 
     async def _pool(
         self, cluster: GuestCluster, pool: MachinePool, machines: Sequence[VirtualMachine]
@@ -157,12 +172,18 @@ class SimulatedRancher:
         self, cluster: GuestCluster, pool: MachinePool, config: Mapping[str, Any]
     ) -> bool:
         suffix = "".join(secrets.choice(_LETTERS) for _ in range(5))
-        meta = cluster.metadata
+        meta, kind = cluster.metadata, pool.machine_config_ref.kind
+        name = f"{meta.name}-{pool.name}-{suffix}"
+        infra: Any = {
+            "metadata": {"name": name, "labels": {LABEL_CLUSTER_NAME: meta.name}},
+            "spec": {**options(config), "common": {}},
+        }
         try:
-            body: Any = vm(meta.name, pool.name, f"{meta.name}-{pool.name}-{suffix}", config)
+            body: Any = vm(meta.name, pool.name, name, config)
             body["metadata"]["annotations"][ANNOTATION_CLUSTER] = f"{meta.namespace}/{meta.name}"
             namespace = str(config.get("vmNamespace") or "default")
             await create(self._harvester, VIRTUAL_MACHINES, body, namespace)
+            await create(self._management, INFRA_MACHINES[kind], infra, meta.namespace)
         except (ApiError, DeviceInfoError) as error:  # Rancher tries it again and again
             log.warning("pool %s of %s: no machine is created: %s", pool.name, meta.name, error)
             return False

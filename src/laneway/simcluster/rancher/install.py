@@ -74,6 +74,8 @@ def definitions() -> Iterable[dict[str, Any]]:
     yield _crd(rancher.GUEST_CLUSTERS, {"spec": _ANY, "status": _ANY})
     yield _crd(rancher.HARVESTER_CONFIGS, _fields(_TEXTS))
     yield _crd(rancher.LANEWAY_CONFIGS, _fields((*_TEXTS, *_OF_LANEWAY)))
+    for machines in rancher.INFRA_MACHINES.values():
+        yield _crd(machines, {"spec": _ANY, "status": _ANY})
 
 
 def _fields(texts: Iterable[str]) -> dict[str, Any]:

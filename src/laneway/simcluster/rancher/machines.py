@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from laneway.core.machine_pools.device_info import HOST_DEVICES, VGPUS, Form, read
-from laneway.core.raw import JsonObject
-from laneway.kube.rancher import LABEL_GUEST_CLUSTER, LABEL_MACHINE_SET, LABEL_POOL
+from laneway.core.raw import Json, JsonObject
+from laneway.kube.rancher import LABEL_GUEST_CLUSTER, LABEL_MACHINE_SET, LABEL_POOL, options
 
 CREATOR = "docker-machine-driver-harvester"
 LABEL_CREATOR = "harvesterhci.io/creator"
@@ -19,13 +19,8 @@ ANNOTATION_TEMPLATE = "laneway-simulation/machine-template"
 
 
 def template_of(config: Mapping[str, Any]) -> str:
-    """What tells one configuration from another: all of its fields."""
-    kept = {
-        name: value
-        for name, value in config.items()
-        if name not in ("metadata", "apiVersion", "kind", "status", "common") and value
-    }
-    return hashlib.sha256(msgspec.json.encode(kept, order="sorted")).hexdigest()[:8]
+    """What tells one configuration from another: all options of the driver."""
+    return hashlib.sha256(msgspec.json.encode(options(config), order="sorted")).hexdigest()[:8]
 
 
 def vm(cluster: str, pool: str, name: str, config: Mapping[str, Any]) -> JsonObject:
@@ -39,10 +34,7 @@ def vm(cluster: str, pool: str, name: str, config: Mapping[str, Any]) -> JsonObj
         LABEL_POOL: pool,
     }
     devices = {
-        field: [
-            {"name": "provisioned", "deviceName": entry.resource}
-            for entry in read(form, _text(config, form)).entries
-        ]
+        field: _devices(form, str(config.get(form.field) or ""))
         for field, form in (("gpus", VGPUS), ("hostDevices", HOST_DEVICES))
     }
     domain: JsonObject = {
@@ -67,5 +59,12 @@ def vm(cluster: str, pool: str, name: str, config: Mapping[str, Any]) -> JsonObj
     }
 
 
-def _text(config: Mapping[str, Any], form: Form) -> str:
-    return str(config.get(form.field) or "")
+def _devices(form: Form, text: str) -> list[Json]:
+    """By the names in the string, whatever they are: a client that gives two one name has two."""
+    entries = read(form, text).entries
+    listed = msgspec.json.decode(text).get(form.list) or () if entries else ()
+    names = [one.get("name") or "" for one in listed for _ in range(one.get("count", 1))]
+    return [
+        {"name": name, "deviceName": entry.resource}
+        for name, entry in zip(names, entries, strict=True)
+    ]

@@ -47,23 +47,32 @@ class Guard:
         cookies: Cookies,
         render: Render,
         public: frozenset[str],
+        *,
+        stateless: frozenset[str] = frozenset(),
     ) -> None:
-        """`public`: the canonical names of resources that need no session."""
+        """`public`: the canonical names of resources that need no session.
+
+        `stateless`: of those that have none, whatever cookies are sent: each request brings a
+        token, which no other site can have a browser send.
+        """
         self._sessions = sessions
         self._csrf = csrf
         self._cookies = cookies
         self._render = render
         self._public = public
+        self._stateless = stateless
 
     @web.middleware
     async def guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """The middleware."""
+        resource = request.match_info.route.resource
+        if resource is not None and resource.canonical in self._stateless:
+            return await handler(request)
         if _is_foreign_link(request) and not request.path.startswith(f"{SIGN_IN}/"):
             return self.onward(destination(request.raw_path))
         if request.method in WRITES and not is_from_us(request.headers):
             return self._notice(request, "form_foreign", 403)
         session = self._session(request)
-        resource = request.match_info.route.resource
         is_public = resource is not None and resource.canonical in self._public
         if session is None and not is_public:
             return self._without(request, "session_over")

@@ -63,10 +63,11 @@ class SignIn:
         settings: Settings | None = None,
         *,
         public: frozenset[str] = frozenset(),
+        stateless: frozenset[str] = frozenset(),
         attempts: Attempts | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`public`: the canonical names of resources that need no session.
+        """`public`: the canonical names of resources that need no session; `stateless`: have none.
 
         Raises ConfigError for an identity provider that is of no use.
         """
@@ -76,7 +77,7 @@ class SignIn:
         self._render = render
         csrf, cookies = CsrfTokens(), Cookies(Keyring(clock), settings.proxies)
         public |= {SIGN_IN, DONE, ONCE, START, CALLBACK}
-        guard = Guard(self.sessions, csrf, cookies, render, public)
+        guard = Guard(self.sessions, csrf, cookies, render, public, stateless=stateless)
         self._cookies, self._guard = cookies, guard
         self._entrance = Entrance(
             config,

@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 from kubebasics.yaml_text import read_all
+from laneway.changes.errors import ChangeError
 from laneway.changes.machine_pools import Edit, Wanted, planned
+from laneway.cli.errors import Failure
 from laneway.cli.pools.files import edited, write
 from laneway.controllers.machine_pools.look import Supply, of_documents
 from laneway.core.ledger.build import build
@@ -75,15 +77,71 @@ def test_comments_and_everything_else_stay(tmp_path: Path) -> None:
     file.write_text(BLOCK)
     [after] = edited((str(file),), edit(BLOCK, devices={A2: 1, L4: 1}, quantity=3)).values()
     assert set(after.splitlines()) - set(BLOCK.splitlines()) == {
-        "    - quantity: 3",
-        "      name: gpu  # workers",
+        "      quantity: 3",
         f"""vgpuInfo: '{{"vGPURequests":[{device("vgpu-0", A2)}]}}'   # none yet""",
         f"""hostDeviceInfo: '{{"hostDevices":[{device("device-0", L4)}]}}""" + "'",
     }
-    assert set(BLOCK.splitlines()) - set(after.splitlines()) == {
-        "    - name: gpu  # workers",
-        'vgpuInfo: ""   # none yet',
-    }
+    assert set(BLOCK.splitlines()) - set(after.splitlines()) == {'vgpuInfo: ""   # none yet'}
+
+
+def test_a_new_key_tears_no_comment_from_its_key(tmp_path: Path) -> None:
+    config = """\
+# what each worker has
+kind: LanewayConfig  # of Laneway
+# 4 are enough
+cpuCount: "4"  # for now
+# what runs at boot
+userData: |
+  #cloud-config
+apiVersion: rke-machine-config.cattle.io/v1
+metadata:
+  name: nc-gpu
+  namespace: fleet-default"""
+    text = BLOCK.rpartition("---\n")[0] + "---\n" + config
+    file = tmp_path / "cluster.yaml"
+    file.write_text(text)
+    [after] = edited((str(file),), edit(text, devices={A2: 1})).values()
+    new = f"""vgpuInfo: '{{"vGPURequests":[{device("vgpu-0", A2)}]}}'"""
+    version = "apiVersion: rke-machine-config.cattle.io/v1\n"
+    head, _, tail = config.partition(version)
+    assert after == BLOCK.rpartition("---\n")[0] + f"---\n{head}{version}{new}\n{tail}"
+
+
+def test_harvesters_driver_would_lose_pci_devices(tmp_path: Path) -> None:
+    """No file can say what the machine driver knows; a HarvesterConfig is always Harvester's."""
+    text = BLOCK.replace("LanewayConfig", "HarvesterConfig")
+    file = tmp_path / "cluster.yaml"
+    file.write_text(text)
+    with pytest.raises(ChangeError, match="HarvesterConfig does not keep the field hostDeviceInfo"):
+        edited((str(file),), edit(text, devices={A2: 1, L4: 1}))
+    assert edited((str(file),), edit(text, devices={A2: 1}))
+
+
+def test_of_several_files_all_are_written_or_none(tmp_path: Path) -> None:
+    cluster, _, configs = BLOCK.partition("---\n")
+    first, second = tmp_path / "a.yaml", tmp_path / "b.yaml"
+    first.write_text(cluster)
+    second.write_text(configs)
+    texts = edited((str(first), str(second)), edit(BLOCK, devices={A2: 1}, quantity=3))
+    second.chmod(0o440)
+    with pytest.raises(Failure, match=r"b\.yaml is read-only; nothing was changed"):
+        write(texts)
+    assert (first.read_text(), second.read_text()) == (cluster, configs)
+    assert sorted(tmp_path.iterdir()) == [first, second]
+    second.chmod(0o640)
+    write(texts)
+    assert "quantity: 3" in first.read_text()
+    assert A2 in second.read_text()
+    assert sorted(tmp_path.iterdir()) == [first, second]
+
+
+def test_a_link_stays_one(tmp_path: Path) -> None:
+    real, link = tmp_path / "real.yaml", tmp_path / "link.yaml"
+    real.write_text(BLOCK)
+    link.symlink_to(real)
+    write(edited((str(link),), edit(BLOCK, quantity=3)))
+    assert link.is_symlink()
+    assert "quantity: 3" in real.read_text()
 
 
 @pytest.mark.parametrize("text", [BLOCK, BLOCK.replace("\n", "\r\n"), FLOW])

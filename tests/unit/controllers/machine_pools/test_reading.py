@@ -136,5 +136,7 @@ def test_a_machine_with_other_devices_is_replaced() -> None:
     known = ledger(Demand(same, Phase.RUNNING, {A2: 1}), Demand(other, Phase.RUNNING, {}))
     found, _ = pool_of(pool(), asked, known, Existing(machines=(same, other)))
     assert {one.vm: one.stays for one in found.machines} == {same: True, other: False}
-    everything, _ = pool_of(pool(), asked, known, Existing(machines=(same,), replaced=True))
+    everything, _ = pool_of(
+        pool(), asked, known, Existing(machines=(same,), replaced=frozenset({same}))
+    )
     assert not everything.machines[0].stays

@@ -8,7 +8,7 @@ import pytest
 
 from laneway.core.ledger.answer import can_start
 from laneway.core.ledger.build import build
-from laneway.core.ledger.facts import Demand, Facts, NodeFact, Phase
+from laneway.core.ledger.facts import Demand, DeviceFact, Facts, NodeFact, Phase
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.ledger.question import Answer, Request, selected
 from laneway.core.refusals import (
@@ -101,6 +101,12 @@ def test_an_unknown_resource_is_reported_with_the_known_ones(write: Any) -> None
     [refusal] = answer.refusals
     assert isinstance(refusal, NoNodeHasResource)
     assert write.small in refusal.words
+
+
+def test_of_many_names_the_one_that_may_be_meant_comes_first() -> None:
+    devices = [DeviceFact("n1", f"nvidia.com/NVIDIA_A2-{n}Q", str(n)) for n in range(1, 21)]
+    answer = asked(made(devices), {"nvidia.com/NVIDIA_A2-19": 1})
+    assert "The nodes have nvidia.com/NVIDIA_A2-19Q, nvidia.com/" in answer.refusals[0].words
 
 
 def test_a_node_that_is_requested_is_kept_to(write: Any) -> None:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from laneway.simcluster.kubevirt.objects import INSTANCES, VMS, Instance, Vm
-from laneway.simcluster.kubevirt.strategy import Action, action, printable, strategy_of
+from laneway.simcluster.kubevirt.strategy import Action, action, left, printable, strategy_of
 
 DELETED = "2026-01-01T00:00:00Z"
 
@@ -94,3 +94,31 @@ def test_the_state_in_a_word(found: Instance | None, crashing: bool, expected: s
 
 def test_a_vm_that_is_not_to_run_is_stopped() -> None:
     assert printable(vm(running=False), None, crashing=False) == "Stopped"
+
+
+STOP, START = {"action": "Stop", "uid": "u"}, {"action": "Start"}
+
+
+@pytest.mark.parametrize(
+    ("requests", "uid", "expected", "remaining"),
+    [
+        ([STOP], "u", Action.STOP, 1),
+        ([STOP], "other", Action.NOTHING, 0),
+        ([STOP], None, Action.NOTHING, 0),
+        ([STOP, START], "u", Action.STOP, 2),
+        ([STOP, START], None, Action.NOTHING, 1),
+        ([START], None, Action.START, 1),
+        ([START], "new", Action.NOTHING, 0),
+    ],
+)
+@pytest.mark.parametrize("strategy", ["RerunOnFailure", "Manual"])
+def test_requests_of_the_subresource_api(
+    strategy: str, requests: list[Any], uid: str | None, expected: Action, remaining: int
+) -> None:
+    asked = vm(runStrategy=strategy, status={"stateChangeRequests": requests})
+    found = None
+    if uid is not None:
+        body = {"metadata": {"name": "vm", "uid": uid}, "status": {"phase": "Running"}}
+        found = INSTANCES.decode(msgspec.json.encode(body))
+    assert action(asked, found) is expected
+    assert len(left(asked, found)) == remaining

@@ -8,13 +8,18 @@ from typing import Any, ClassVar
 from tf.schema import Attribute
 
 from laneway.changes.errors import installed
+from laneway.cli import fleet
 from laneway.cli.capacity_question import MOST
+from laneway.cli.errors import Failure
 from laneway.controllers.ledger.snapshot import look
 from laneway.core.ledger.answer import can_start
 from laneway.core.ledger.build import build
 from laneway.core.ledger.question import Request
 from laneway.kube.client import Client
-from laneway.views.capacity import plain_stocks, shortages, shown
+from laneway.kube.errors import ForbiddenError
+from laneway.views.capacity import shortages, shown
+from laneway.views.capacity_document import Creatable, creatable, stocks_document
+from laneway.views.gpus import node_of
 from terraform_provider_laneway.data_source import DataSource
 from terraform_provider_laneway.problems import ProblemError
 from terraform_provider_laneway.resource import counts_in
@@ -30,7 +35,16 @@ from terraform_provider_laneway.values import (
     objects,
 )
 
-_NUMBERS = ("total", "held", "reserved", "wanted", "free", "unhealthy")
+_NUMBERS = (
+    "total",
+    "healthy",
+    "held",
+    "reserved",
+    "wanted",
+    "free",
+    "unhealthy",
+    "creatable",
+)
 
 
 class Capacity(DataSource):
@@ -56,11 +70,19 @@ class Capacity(DataSource):
             "resources",
             objects(node=TEXT, resource=TEXT, closed=TEXT, **dict.fromkeys(_NUMBERS, NUMBER)),
             computed=True,
-            description="The devices of each resource on each node, by their states. `closed` is "
-            "why nothing can start on the node.",
+            description="The devices of each resource on each node, by their states. `creatable` "
+            "is how many more vGPUs the GPUs of the node have room for, and null where GPUs may not "
+            "be listed. `closed` is why nothing can start on the node.",
         ),
         Attribute(
             "free", COUNTS, computed=True, description="How many devices of each resource are free."
+        ),
+        Attribute(
+            "creatable",
+            COUNTS,
+            computed=True,
+            description="How many more vGPUs of each resource GPUs have room for, of each as if "
+            "only it were added.",
         ),
         Attribute(
             "fits",
@@ -99,11 +121,25 @@ class Capacity(DataSource):
         else:
             asked = Request(resources=requested, vms=config.get("vms") or 1, nodes=nodes)
             refusals = [one.words for one in can_start(ledger, asked).refusals]
-        plain = plain_stocks(ledger, stocks, devices=False)["resources"]
+        more = await _creatable(client, nodes)
+        plain = stocks_document(ledger, stocks, more)["resources"]
+        room: Counter[str] = Counter()
+        for (_, resource), count in (more or {}).items():
+            room[resource] += count
         fields = ("node", "resource", "closed", *_NUMBERS)
         return {
             "resources": [{name: one[name] for name in fields} for one in plain],
             "free": dict(free),
+            "creatable": dict(room),
             "fits": not refusals,
             "refusals": refusals,
         }
+
+
+async def _creatable(client: Client, nodes: tuple[str, ...]) -> Creatable | None:
+    """The vGPUs that GPUs of these nodes have room for; None where GPUs may not be listed."""
+    try:
+        gpus = await fleet.devices(client)
+    except (ForbiddenError, Failure):
+        return None
+    return creatable(gpu for gpu in gpus if not nodes or node_of(gpu) in nodes)

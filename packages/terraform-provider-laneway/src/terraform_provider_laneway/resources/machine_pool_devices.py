@@ -115,8 +115,11 @@ class MachinePoolDevices(ManagedResource):
         try:
             find(managed, _title(config))
         except ChangeError as error:
-            words = f"{error} The cluster has to be there when its pool gets devices."
-            yield notice("Not checked", words, ["cluster"])
+            words = str(error).rstrip(".")
+            if not words.endswith("?"):
+                words += "."
+            further = "The cluster has to be there when its pool gets devices."
+            yield notice("Not checked", f"{words} {further}", ["cluster"])
             return
         supply = await self._supply()
         for why in (*managed.unknown, *supply.unknown):
