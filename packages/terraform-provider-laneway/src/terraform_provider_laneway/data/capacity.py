@@ -71,8 +71,8 @@ class Capacity(DataSource):
             objects(node=TEXT, resource=TEXT, closed=TEXT, **dict.fromkeys(_NUMBERS, NUMBER)),
             computed=True,
             description="The devices of each resource on each node, by their states. `creatable` "
-            "is how many more vGPUs the GPUs of the node have room for, and null where GPUs may not "
-            "be listed. `closed` is why nothing can start on the node.",
+            "is how many more vGPUs the GPUs of the node have room for, null where GPUs may not be "
+            "listed. `closed` is why nothing can start on the node.",
         ),
         Attribute(
             "free", COUNTS, computed=True, description="How many devices of each resource are free."
