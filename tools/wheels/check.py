@@ -1,4 +1,4 @@
-"""Build the wheels of Laneway, kapilite and kubebasics, install them, and start what they bring.
+"""Build the wheels of Laneway and its other distributions, install them, and start what they bring.
 
     python tools/wheels/check.py
 
@@ -26,7 +26,13 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PACKAGES = {"kubebasics": "packages/kubebasics", "kapilite": "packages/kapilite", "laneway": "."}
+PROVIDER = "terraform-provider-laneway"
+PACKAGES = {
+    "kubebasics": "packages/kubebasics",
+    "kapilite": "packages/kapilite",
+    "laneway": ".",
+    PROVIDER: f"packages/{PROVIDER}",
+}
 SECONDS = 120.0
 EXAMPLE = re.compile(r"^<!-- (\S+) -->\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 """A file of an example project in a README: its name in a comment, then the block."""
@@ -199,6 +205,19 @@ def kapilite(folder: Path, wheels: Path) -> None:
     say(f"kapilite's example: {told.strip().splitlines()[-1]}")
 
 
+def provider(folder: Path, wheels: Path) -> None:
+    """The provider for Terraform, which starts from the mirror that it writes."""
+    found = Environment(folder / "provider", wheels)
+    found.pins(CHECKOUT / "constraints/terraform.txt")
+    found.wheel(PROVIDER)
+    told = found.ok("laneway-terraform-provider", "mirror", str(folder / "mirror"))
+    path = told.splitlines()[0].removeprefix("Wrote ")
+    helped = found.ok(path)
+    if "which Terraform starts by itself" not in helped:
+        raise CheckError(f"{path}: {helped}")
+    say(f"{PROVIDER}: starts from its mirror")
+
+
 def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -209,6 +228,7 @@ def main() -> int:
             compare(first, second)
             laneway(folder, first)
             kapilite(folder, first)
+            provider(folder, first)
         except (CheckError, subprocess.CalledProcessError) as error:
             print(f"wheels: {error}", getattr(error, "stderr", None) or "", file=sys.stderr)
             return 1

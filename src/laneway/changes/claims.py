@@ -40,6 +40,8 @@ class Device(NamedTuple):
     """Of a PCI device."""
     is_exact: bool = False
     """Whether VMs are to get this PCI device alone, and none that is like it."""
+    user: str = ""
+    """In whose name it is claimed; empty: that of the user who makes the claim."""
 
     @property
     def body(self) -> dict[str, Any]:
@@ -49,6 +51,8 @@ class Device(NamedTuple):
             spec = {"address": self.address, "nodeName": self.node}
             if self.is_exact:
                 spec["disableResourcePooling"] = True
+        if self.user:
+            spec["userName"] = self.user
         return {
             "apiVersion": self.claims.api_version,
             "kind": self.claims.kind,

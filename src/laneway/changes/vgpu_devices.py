@@ -67,6 +67,8 @@ def crowded(
     return found
 
 
-async def write(client: Client, name: str, desired: Desired, *, dry_run: bool = False) -> None:
+async def write(
+    client: Client, name: str, desired: Desired, *, dry_run: bool = False
+) -> VGPUDevice:
     """Store it. `dry_run`: only ask the server, with its webhooks."""
-    await specs.write(client, served(VGPUDevice), name, desired.fields, dry_run=dry_run)
+    return await specs.write(client, served(VGPUDevice), name, desired.fields, dry_run=dry_run)

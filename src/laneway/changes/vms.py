@@ -136,8 +136,11 @@ async def change_devices(
     *,
     attach: Devices,
     detach: Collection[str],
+    dry_run: bool = False,
 ) -> VirtualMachine:
     """Attach and detach devices, by the names of their entries.
+
+    `dry_run`: only ask the server, with its webhooks.
 
     Raises RefusedError, OvertakenError, KubeError.
     """
@@ -153,7 +156,7 @@ async def change_devices(
     version = {"resourceVersion": stored.metadata.resource_version}
     body = {"metadata": version, **members(change)}
     try:
-        return await client.patch(VIRTUAL_MACHINES, name, body, namespace)
+        return await client.patch(VIRTUAL_MACHINES, name, body, namespace, dry_run=dry_run)
     except ConflictError:
         raise OvertakenError(
             f"VirtualMachine {namespace}/{name} was changed by another program meanwhile. Send the "

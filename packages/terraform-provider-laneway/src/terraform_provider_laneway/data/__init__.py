@@ -1,0 +1,1 @@
+"""Data sources: what Terraform reads."""

@@ -1,0 +1,1 @@
+"""Resources: what Terraform creates, changes and destroys."""
