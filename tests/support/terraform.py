@@ -28,6 +28,12 @@ terraform {{
 """
 
 
+def program() -> list[str]:
+    """What starts Terraform: the program on PATH, else the library."""
+    found = shutil.which("terraform")
+    return [found] if found else [str(PYTHON), str(LIBRARY)]
+
+
 class Done(NamedTuple):
     """A command of Terraform that has ended."""
 
@@ -79,11 +85,9 @@ class Terraform:
 
     async def started(self, *arguments: str) -> Process:
         """A command of Terraform that runs."""
-        program = shutil.which("terraform")
-        start = [program] if program else [str(PYTHON), str(LIBRARY)]
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("KUBE", "TF_"))}
         return await asyncio.create_subprocess_exec(
-            *start,
+            *program(),
             *arguments,
             cwd=self.folder,
             stdin=asyncio.subprocess.DEVNULL,
