@@ -131,7 +131,7 @@ async def test_a_pool_from_its_template_to_the_last_machine(world: World, admin:
     await admin.apply(template("larger", RESOURCE, memory="3Gi"))
     change = json.dumps({"spec": of("larger")})
     begins = await admin.warned("patch", "machinedeployment", "gpu", "--type=merge", "-p", change)
-    assert "This change starts a rolling update, which waits for room for a new machine" in begins
+    assert "The rolling update of its machines waits for room for a new machine" in begins
     rolling = {"strategy": {"type": "RollingUpdate", "rollingUpdate": NO_SURGE}}
     await admin.patch("machinedeployment", "gpu", rollout=rolling)
     rolled = await pool.machines(3, "3Gi")

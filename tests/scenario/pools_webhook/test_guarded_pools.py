@@ -90,7 +90,7 @@ async def test_a_configuration_that_changes_is_judged_with_all_its_machines(
         await guard.change_config("nc-guest-gpu", memorySize="600")
     # Other fields have the machines replaced, too; that is no reason to refuse it.
     surge = " ".join(await guard.change_config("nc-guest-gpu", imageName="other"))
-    assert surge.startswith("Pool gpu of guest: This change starts a rolling update, which waits")
+    assert surge.startswith("Pool gpu of guest: The rolling update of its machines waits")
     assert await guard.change_config("nc-guest-gpu", vgpuInfo="") == []
 
 

@@ -18,10 +18,10 @@ def as_made(vm: VmSpec, world: World) -> GuestSpec:
 
 
 def nodes_of(guest: GuestSpec, ledger: Ledger) -> frozenset[str] | None:
-    """Where the VMs may be; None: anywhere."""
+    """Where the VMs may be; None: anywhere. More rules than are followed exclude no node."""
     allowed = ledger.with_labels(guest.node_selector) if guest.node_selector else None
     terms = affinity.required(guest.affinity)
-    if terms is None:
+    if terms is None or affinity.size(terms) > affinity.MOST:
         return allowed
     labels = {name: node.labels for name, node in ledger.nodes.items()}
     found = affinity.nodes(terms, labels)

@@ -13,6 +13,10 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+MOST = 1_000
+"""So many rules and values are followed: each is compared with each node."""
+_LONGEST = 65_536
+
 
 class AffinityError(ValueError):
     """A text is no affinity; its words say why."""
@@ -58,11 +62,25 @@ def read(text: str) -> tuple[Term, ...] | None:
     """The terms of which one must hold; None: any node will do. Raises AffinityError."""
     if not text.strip():
         return None
+    if len(text) > _LONGEST:
+        raise AffinityError(f"vmAffinity is longer than {_LONGEST} characters")
     try:
         found = _decode(_plain(text))
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise AffinityError(f"vmAffinity is not an affinity as JSON: {error}") from None
-    return required(found)
+    terms = required(found)
+    if terms is not None and size(terms) > MOST:
+        raise AffinityError(f"vmAffinity has more than {MOST} rules and values about nodes")
+    return terms
+
+
+def size(terms: Iterable[Term]) -> int:
+    """How many rules and values there are."""
+    return sum(
+        1 + len(rule.values)
+        for term in terms
+        for rule in (*term.match_expressions, *term.match_fields)
+    )
 
 
 def required(affinity: Affinity | None) -> tuple[Term, ...] | None:

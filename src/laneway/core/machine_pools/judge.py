@@ -18,7 +18,7 @@ from laneway.core.ledger.explain import why_not
 from laneway.core.ledger.facts import Consumer
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.ledger.room import Room
-from laneway.core.machine_pools.packing import Fit, Kind, pack, room, totals
+from laneway.core.machine_pools.packing import Budget, Fit, Kind, pack, room, totals
 from laneway.core.machine_pools.pool import CPU, MEMORY, Machine, Pool
 from laneway.core.refusals import Refusal
 from laneway.core.refusals.machine_pools import (
@@ -93,13 +93,13 @@ def judge(
     first, under names of their own, whose machines may still be to be made. `naming`: what those
     are called who have devices, for people who may not know all of them.
     """
-    case = _Case(pools, others, ledger, compute, naming)
+    case = _Case(pools, others, ledger, compute, Budget(), naming)
     leaving = [machine for pool in pools for machine in pool.leaving]
     leaving += case.waiting
     free = case.free(leaving)
     kinds = [case.kind(pool, pool.coming) for pool in pools]
     rooms = {kind.name: sum(room(kind, free).values()) for kind in kinds}
-    packed = pack([*kinds, *case.first(free)], free)
+    packed = pack([*kinds, *case.first(free)], free, case.budget)
     named = {pool.name: pool for pool in pools}
     coming = {pool.name: pool.coming for pool in (*others, *pools)}
     refusals = [
@@ -128,7 +128,7 @@ def places(
     others: Sequence[Pool] = (),
 ) -> list[Place]:
     """Each node as one of the pools finds it."""
-    case = _Case(pools, others, ledger, compute)
+    case = _Case(pools, others, ledger, compute, Budget())
     leaving = [machine for one in pools for machine in one.leaving]
     free = case.free([*leaving, *case.waiting])
     kind = case.kind(pool, _MANY)
@@ -152,6 +152,8 @@ class _Case(NamedTuple):
     others: Sequence[Pool]
     ledger: Ledger
     compute: Free | None
+    budget: Budget
+    """For all comparisons together."""
     naming: Callable[[Consumer], str] = str
 
     @property
@@ -232,7 +234,7 @@ def _roll_out(case: _Case, pool: Pool) -> Iterator[About]:
     def is_blocked(stage: _Stage) -> bool:
         free = there(stage.gone)
         kinds = [case.kind(one, stage.needed if one is pool else one.coming) for one in case.pools]
-        return pack([*kinds, *case.first(free)], free).fit is not Fit.YES
+        return pack([*kinds, *case.first(free)], free, case.budget).fit is not Fit.YES
 
     stage = _first(list(_stages(pool)), is_blocked)
     if stage is None:

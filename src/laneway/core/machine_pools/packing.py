@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from itertools import islice
 from typing import NamedTuple
 
-_MOST = 2_000
-"""So many ways are compared. Beyond, the answer is that it depends."""
+_STEPS = 100_000
+"""So many steps are made for one question, about a tenth of a second. Beyond, the answer is that it
+depends."""
+_KINDS = 24
+"""So many kinds are compared with each other."""
 
 Vector = tuple[int, ...]
 """How many machines of each kind."""
@@ -68,6 +70,19 @@ class _TooManyError(Exception):
     """There are more ways than are compared."""
 
 
+class Budget:
+    """How much may still be compared, in steps of about a microsecond."""
+
+    def __init__(self, steps: int = _STEPS) -> None:
+        self.left = steps
+
+    def spend(self, steps: int = 1) -> None:
+        """Raise _TooManyError where nothing is left."""
+        self.left -= steps
+        if self.left < 0:
+            raise _TooManyError
+
+
 def room(kind: Kind, free: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """For how many machines of a kind each node has room, if there is any; no more than wanted."""
     needs = [(resource, need) for resource, need in kind.needs.items() if need > 0]
@@ -89,8 +104,11 @@ def totals(kinds: Sequence[Kind], free: Mapping[str, Mapping[str, int]]) -> list
     return [min(rooms[kind.likeness], kind.machines) for kind in kinds]
 
 
-def pack(kinds: Iterable[Kind], free: Mapping[str, Mapping[str, int]]) -> Packed:
+def pack(
+    kinds: Iterable[Kind], free: Mapping[str, Mapping[str, int]], budget: Budget | None = None
+) -> Packed:
     """Whether the machines fit on nodes where so much is free."""
+    budget = budget or Budget()
     wanted = [kind for kind in kinds if kind.machines > 0]
     alike = _merged(wanted)
     rooms = {key: room(kind, free) for key, kind in alike.items()}
@@ -100,7 +118,7 @@ def pack(kinds: Iterable[Kind], free: Mapping[str, Mapping[str, int]]) -> Packed
     worst, rivals, merged = Fit.YES, [], list(alike.values())
     for group in _groups(merged, list(rooms.values()), free):
         if len(group) > 1:
-            fit = _together([merged[one] for one in group], free)
+            fit = _together([merged[one] for one in group], free, budget)
         else:
             [only] = group
             fits = most[merged[only].likeness] >= merged[only].machines
@@ -147,8 +165,12 @@ def _groups(
     return list(groups.values())
 
 
-def _together(kinds: Sequence[Kind], free: Mapping[str, Mapping[str, int]]) -> Fit:
+def _together(kinds: Sequence[Kind], free: Mapping[str, Mapping[str, int]], budget: Budget) -> Fit:
+    if len(kinds) > _KINDS:
+        return Fit.DEPENDS
     rooms = [room(kind, free) for kind in kinds]
+    if not any(_may_block(one, kinds, rooms, free) for one in range(len(kinds))):
+        return Fit.YES
     counts = tuple(kind.machines for kind in kinds)
     names = sorted({name for kind in kinds for name in kind.needs})
     found: dict[tuple[Vector, Vector], Ways] = {}  # nodes that are alike hold the same
@@ -159,41 +181,60 @@ def _together(kinds: Sequence[Kind], free: Mapping[str, Mapping[str, int]]) -> F
             if any(most):
                 key = most, tuple(there.get(name, 0) for name in names)
                 if key not in found:
-                    found[key] = list(_ways(kinds, most, there))
+                    found[key] = list(_ways(kinds, most, there, budget))
                 ways.append(found[key])
-        if not _all_fit(counts, ways):
+        if not _all_fit(counts, ways, budget):
             return Fit.NO
-        blocked = any(_can_block(one, counts, ways) for one in range(len(kinds)))
+        blocked = any(_can_block(one, counts, ways, budget) for one in range(len(kinds)))
     except _TooManyError:
         return Fit.DEPENDS
     return Fit.DEPENDS if blocked else Fit.YES
 
 
+def _may_block(
+    one: int,
+    kinds: Sequence[Kind],
+    rooms: Sequence[Mapping[str, int]],
+    free: Mapping[str, Mapping[str, int]],
+) -> bool:
+    """Whether there are enough machines to fill each node on which one of a kind may be."""
+    others = sum(kind.machines for kind in kinds) - 1
+    for node in rooms[one]:
+        here = [kind for kind, there in zip(kinds, rooms, strict=True) if node in there]
+        others -= min(
+            (free[node][name] - need) // max(kind.needs.get(name, 0) for kind in here) + 1
+            for name, need in kinds[one].needs.items()
+            if need > 0
+        )
+        if others < 0:
+            return False
+    return True
+
+
 def _ways(
-    kinds: Sequence[Kind], most: Vector, there: Mapping[str, int]
+    kinds: Sequence[Kind], most: Vector, there: Mapping[str, int], budget: Budget
 ) -> Iterator[tuple[Vector, tuple[bool, ...]]]:
     """What a node can hold, and of which kinds it then has room for one more."""
-    found = _vectors([kind.needs for kind in kinds], most, dict(there))
-    for vector in (ways := list(islice(found, _MOST + 1))):
+    for vector in _vectors([kind.needs for kind in kinds], most, dict(there), budget):
+        budget.spend(len(kinds) ** 2)
         more = tuple(
             _one_more(vector, one, kinds, there) and most[one] > 0 for one in range(len(kinds))
         )
         yield vector, more
-    if len(ways) > _MOST:
-        raise _TooManyError
 
 
 def _vectors(
-    needs: Sequence[Mapping[str, int]], most: Vector, there: dict[str, int]
+    needs: Sequence[Mapping[str, int]], most: Vector, there: dict[str, int], budget: Budget
 ) -> Iterator[Vector]:
     if not needs:
         yield ()
         return
     for count in range(most[0] + 1):
+        budget.spend(len(there))
         left = {name: amount - count * needs[0].get(name, 0) for name, amount in there.items()}
         if any(left.get(name, 0) < 0 for name in needs[0]):
             return
-        for rest in _vectors(needs[1:], most[1:], left):
+        for rest in _vectors(needs[1:], most[1:], left, budget):
             yield (count, *rest)
 
 
@@ -207,50 +248,53 @@ def _one_more(vector: Vector, one: int, kinds: Sequence[Kind], there: Mapping[st
     )
 
 
-def _all_fit(counts: Vector, ways: Sequence[Ways]) -> bool:
+def _all_fit(counts: Vector, ways: Sequence[Ways], budget: Budget) -> bool:
     """Whether some placing holds all machines."""
     totals = {(0,) * len(counts)}
     for node in ways:
-        vectors = _best(vector for vector, _ in node)
+        vectors = _best((vector for vector, _ in node), budget)
+        budget.spend(len(totals) * len(vectors))
         sums = (
             tuple(min(a + b, most) for a, b, most in zip(total, vector, counts, strict=True))
             for total in totals
             for vector in vectors
         )
-        totals = _best(sums)
+        totals = _best(sums, budget)
         if counts in totals:
             return True
     return counts in totals
 
 
-def _can_block(one: int, counts: Vector, ways: Sequence[Ways]) -> bool:
+def _can_block(one: int, counts: Vector, ways: Sequence[Ways], budget: Budget) -> bool:
     """Whether the others, and fewer than all of a kind, can be put so that no more of it fits."""
     most = tuple(count - (position == one) for position, count in enumerate(counts))
     totals = {(0,) * len(counts)}
     for node in ways:
-        vectors = _least(vector for vector, more in node if not more[one])
+        vectors = _least((vector for vector, more in node if not more[one]), budget)
+        budget.spend(len(totals) * len(vectors))
         sums = (
             tuple(a + b for a, b in zip(total, vector, strict=True))
             for total in totals
             for vector in vectors
         )
         totals = _least(
-            total for total in sums if all(a <= b for a, b in zip(total, most, strict=True))
+            (total for total in sums if all(a <= b for a, b in zip(total, most, strict=True))),
+            budget,
         )
     return bool(totals)
 
 
-def _best(vectors: Iterable[Vector]) -> set[Vector]:
+def _best(vectors: Iterable[Vector], budget: Budget) -> set[Vector]:
     """Those than which no other is better in everything."""
-    return {tuple(-a for a in one) for one in _least(tuple(-a for a in one) for one in vectors)}
+    negated = (tuple(-a for a in one) for one in vectors)
+    return {tuple(-a for a in one) for one in _least(negated, budget)}
 
 
-def _least(vectors: Iterable[Vector]) -> set[Vector]:
+def _least(vectors: Iterable[Vector], budget: Budget) -> set[Vector]:
     found: set[Vector] = set()
     # In this order none is better than one before it.
     for vector in sorted(set(vectors)):
+        budget.spend(len(found))
         if not any(all(a <= b for a, b in zip(one, vector, strict=True)) for one in found):
             found.add(vector)
-            if len(found) > _MOST:
-                raise _TooManyError
     return found

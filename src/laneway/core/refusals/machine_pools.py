@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from laneway.core.phrases import line, listed
+from laneway.core.phrases import few, line, listed
 from laneway.core.refusals.base import Refusal
 
 Counts = tuple[tuple[str, int], ...]
@@ -87,14 +87,13 @@ class SurgeBlocked(Refusal, frozen=True):
     replaced: int
     """So many old machines are gone by then."""
     due: bool
-    """Whether a rolling update begins with this change."""
+    """Whether a rolling update begins with this change, or is under way."""
     advice: str = "Free what is missing, or set maxSurge to 0 and maxUnavailable to 1."
     """A sentence."""
 
     @property
     def words(self) -> str:
-        when = "This change starts a rolling update" if self.due else "A rolling update"
-        stops = f"{when}{', which' if self.due else ''} waits"
+        stops = f"{'The rolling update of its machines' if self.due else 'A rolling update'} waits"
         if self.replaced:
             stops += f" after {_machines(self.replaced)}"
         stops += " for room for a new machine before it deletes an old one"
@@ -145,7 +144,7 @@ def _machines(count: int) -> str:
 
 def _pools(pools: Counts) -> str:
     named = [f"{name} ({count})" for name, count in pools]
-    return f"pools {listed(named)}" if len(named) > 1 else f"pool {listed(named)}"
+    return f"pools {few(named)}" if len(named) > 1 else f"pool {few(named)}"
 
 
 def _compute(cpu: int, memory: int) -> str:

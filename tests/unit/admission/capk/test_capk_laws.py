@@ -178,5 +178,5 @@ def test_what_is_judged_to_fit_starts_and_nothing_else(
     verdict = many.judge(was, desired, which, scene.world)
     settled = nodes.settled(after, Wanted(new, sizes[exchanged]), waiting, limits)
 
-    stops = [one.startswith("This change starts a rolling update") for one in verdict.warnings]
+    stops = [one.startswith("The rolling update of its machines") for one in verdict.warnings]
     assert (not verdict.refusals and not any(stops)) is settled

@@ -112,7 +112,7 @@ async def test_a_rolling_update_that_begins(scene: Any) -> None:
     for number in range(4):
         scene.machine(f"w-{number}", "n1" if number < 2 else "n2", made_by="workers-1")
     [said] = await scene.warned(scene.many(4, version="v1.35.0"), old)
-    assert said.startswith("This change starts a rolling update, which waits for room")
+    assert said.startswith("The rolling update of its machines waits for room")
     assert await scene.warned(scene.many(4, version="v1.35.0", limits=NO_SURGE), old) == []
     # Later, in the middle of it, more are desired.
     new = scene.many(4, version="v1.35.0", limits=NO_SURGE)
@@ -138,7 +138,7 @@ async def test_machines_that_are_too_old_are_exchanged(scene: Any) -> None:
         scene.machine(f"w-{number}", "n1" if number < 2 else "n2")
     later = scene.many(4, rollout={"after": "2026-11-20T00:00:00Z"})
     [said] = await scene.warned(later, scene.many(4))
-    assert said.startswith("This change starts a rolling update, which waits for room")
+    assert said.startswith("The rolling update of its machines waits for room")
 
 
 async def test_on_delete_and_machine_sets_make_no_machine_first(scene: Any) -> None:

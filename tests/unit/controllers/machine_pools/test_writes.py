@@ -151,7 +151,7 @@ def test_another_configuration_replaces_the_machines_of_a_pool() -> None:
     outcome = of_cluster(old, new, managed(old), has)
     assert outcome.refusals == ()
     [warning] = outcome.warnings
-    assert warning.words.startswith("Pool gpu: This change starts a rolling update")
+    assert warning.words.startswith("Pool gpu: The rolling update of its machines")
 
 
 def test_a_rolling_update_that_could_not_begin_is_told_when_it_is_set() -> None:

@@ -20,6 +20,15 @@ def affinity(*terms: Any) -> str:
     )
 
 
+def test_rules_without_end_are_refused() -> None:
+    """Each is compared with each node, whenever a pool of anybody is judged."""
+    values = [f"v{number}" for number in range(1_000)]
+    with pytest.raises(AffinityError, match="more than 1000 rules and values"):
+        read(affinity({"matchExpressions": [rule("zone", "In", *values)]}))
+    with pytest.raises(AffinityError, match="longer than 65536 characters"):
+        read(affinity({"matchExpressions": [rule("zone", "In", "v" * 70_000)]}))
+
+
 def where(*rules: Any) -> frozenset[str]:
     return nodes(read(affinity({"matchExpressions": list(rules)})) or (), LABELS)
 

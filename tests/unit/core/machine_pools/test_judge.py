@@ -125,7 +125,7 @@ def test_an_update_needs_room_for_one_more(write: Any) -> None:
     found = judge([pool(write, 2, machines=own)], full, None)
     assert not found.refusals
     assert surge(found).words.startswith(
-        "This change starts a rolling update, which waits for room for a new machine before it "
+        "The rolling update of its machines waits for room for a new machine before it "
         f"deletes an old one: the nodes lack 1 x {write.small}."
     )
     assert not judge([pool(write, 2, machines=own)], held(write, 1, "m-1", "m-2"), None).warnings

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.machine_pools.packing import Fit, Kind, pack
+from laneway.core.machine_pools.packing import Budget, Fit, Kind, pack
 
 Free = Mapping[str, Mapping[str, int]]
 
@@ -38,6 +38,31 @@ def test_ten_thousand_machines_are_answered() -> None:
     assert pack(kinds, free).short == ("a",)
     kinds[0] = Kind("a", 1_500, {"gpu": 1, "cpu": 1})
     assert pack(kinds, free).fit in Fit
+
+
+def test_machines_that_are_few_for_their_nodes_are_no_question() -> None:
+    free = {f"n{number}": {"cpu": 64, "memory": 256} for number in range(8)}
+    kinds = [Kind(f"{size}", 5, {"cpu": size, "memory": 2 * size}) for size in range(1, 8)]
+    assert pack(kinds, free, Budget(0)).fit is Fit.YES
+
+
+def test_more_ways_than_are_compared_depend() -> None:
+    """A guest cluster of one person delays the answer to no other."""
+    free = {f"n{number}": {"cpu": 60, "memory": 97} for number in range(8)}
+    kinds = [Kind(f"{size}", 13, {"cpu": size, "memory": 11 - size}) for size in range(3, 9)]
+    budget = Budget()
+    assert pack(kinds, free, budget).fit is Fit.DEPENDS
+    assert budget.left < 0
+    assert (
+        pack(
+            [Kind(f"{n}", 1, {"cpu": 1, f"{n}": 1}) for n in range(1_100)],
+            {
+                "n1": {"cpu": 1_099, **{f"{n}": 1 for n in range(1_100)}},
+                "n2": {"cpu": 1, **{f"{n}": 1 for n in range(1_100)}},
+            },
+        ).fit
+        is Fit.DEPENDS
+    )
 
 
 resources = st.sampled_from(["gpu", "nic"])
