@@ -9,6 +9,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from laneway.core.pci import PciAddress
+from laneway.core.refusals import Refusal, WriteFailed
 
 NAMES = st.text("abcdefgh-", min_size=1, max_size=12)
 ADDRESSES = st.builds(
@@ -27,6 +28,8 @@ def of_type(hint: object) -> st.SearchStrategy[typing.Any]:
         if more == [...]:
             return st.lists(of_type(inner), max_size=3).map(tuple)
         return st.tuples(of_type(inner), *map(of_type, more))
+    if hint is Refusal:  # that of another refusal
+        return built(WriteFailed)
     if isinstance(hint, type) and (issubclass(hint, msgspec.Struct) or hasattr(hint, "_fields")):
         return built(hint)
     return st.from_type(hint)
