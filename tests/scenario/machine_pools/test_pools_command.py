@@ -11,10 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from laneway.changes.errors import ChangeError
-from laneway.changes.machine_pools import Wanted, planned
+from laneway.changes.errors import ChangeError, OvertakenError
+from laneway.changes.machine_pools import Wanted, planned, store
 from laneway.controllers.machine_pools import look
 from laneway.controllers.machine_pools.judged import judged
+from laneway.kube.client import PatchType
 from laneway.kube.rancher import GUEST_CLUSTERS, HARVESTER_CONFIGS
 from laneway.views import machine_pools as views
 from support.commands import Laneway
@@ -129,6 +130,34 @@ async def test_a_configuration_that_may_not_be_read_is_not_told_as_absent(
         planned(unread, await look.harvester(cluster.client), Wanted("guest", "gpu", {}))
 
 
+async def test_two_changes_of_a_pool_at_once_do_not_pass_as_one(
+    world: World, guest: Make, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Devices and number are in two objects: each change alone would be stored."""
+    await two_gpu_nodes(world)
+    await guest(gpu={"quantity": 0})
+    client = cluster.client
+    managed, supply = await look.management(client, ""), await look.harvester(client)
+    devices = planned(managed, supply, Wanted("guest", "gpu", {RESOURCE: 2}))
+    number = [{"op": "replace", "path": "/spec/rkeConfig/machinePools/0/quantity", "value": 1}]
+    patch = client.patch
+
+    async def interrupted(resource: Any, *args: Any, dry_run: bool = False, **given: Any) -> Any:
+        if not dry_run and resource is HARVESTER_CONFIGS:
+            monkeypatch.undo()
+            await patch(GUEST_CLUSTERS, "guest", number, NAMESPACE, patch_type=PatchType.JSON)
+        return await patch(resource, *args, dry_run=dry_run, **given)
+
+    monkeypatch.setattr(client, "patch", interrupted)
+    with pytest.raises(ChangeError, match="changed by someone else at the same time"):
+        await store(client, devices)
+    await client.patch(HARVESTER_CONFIGS, "nc-guest-gpu", {"vgpuInfo": ""}, NAMESPACE)
+    with pytest.raises(OvertakenError):
+        await store(client, devices)
+    config = await client.get(HARVESTER_CONFIGS, "nc-guest-gpu", NAMESPACE)
+    assert config.vgpu_info == "", "the number was read before it was changed"
+
+
 async def test_a_rolling_update_for_other_reasons_than_devices(
     world: World, laneway: Laneway, guest: Make, machines: Make, cluster: Any
 ) -> None:
@@ -143,6 +172,7 @@ async def test_a_rolling_update_for_other_reasons_than_devices(
         one.metadata.name for one in old
     }
     assert [one["reason"] for one in pool["warnings"]] == ["SurgeBlocked"]
+    assert "update waits" in (await laneway("pools", "check")).out
 
 
 async def test_two_clusters_do_not_get_the_same_devices(
@@ -185,7 +215,7 @@ async def test_mistakes_are_named_and_nothing_is_written(
     for arguments, words in (
         (("guest", "gpu", "A2-4Q"), "vgpuInfo is not JSON"),
         (("guest", "cp", "A2-3Q"), "no node has a resource A2-3Q"),
-        (("guest", "cp", "A2-4Q=65"), "64 x nvidia.com/NVIDIA_A2-4Q at most"),
+        (("guest", "cp", "A2-4Q=33", f"{RESOURCE}=32"), "64 x nvidia.com/NVIDIA_A2-4Q at most"),
         (("gues", "cp", "A2-4Q"), "no guest cluster gues. Is it guest?"),
         (("guest", "gpus", "A2-4Q"), "no pool gpus. Is it gpu?"),
         (("other/guest", "gpu", "A2-4Q"), "other/guest. Is it fleet-default/guest?"),
@@ -232,4 +262,6 @@ async def test_files_that_have_no_pools_pass_no_pipeline(
     }
     file.write_text(json.dumps(wrong | {"spec": {"rkeConfig": {"machinePools": 5}}}))
     failed = await laneway("pools", "check", "-f", str(file), status=1)
-    assert "Cluster a: Expected `array`, got `int`" in " ".join(failed.err.split())
+    assert "Cluster a: spec.rkeConfig.machinePools is a whole number" in " ".join(
+        failed.err.split()
+    )
