@@ -192,7 +192,7 @@ def to_create(pool: Pool) -> int:
 
 
 def plain(cluster: ClusterState, ledger: Ledger) -> dict[str, Any]:
-    """A guest cluster for programs."""
+    """A guest cluster for programs; None: not known."""
     return {
         "namespace": cluster.cluster.metadata.namespace,
         "cluster": cluster.cluster.metadata.name,
@@ -207,9 +207,9 @@ def _plain(state: PoolState, cluster: ClusterState, ledger: Ledger) -> dict[str,
         "pool": pool.name,
         "machineConfig": state.spec.machine_config_ref.name,
         "quantity": pool.quantity,
-        "devices": dict(pool.devices),
-        "cpus": state.asked.size.cpus,
-        "memoryGiB": state.asked.size.memory // GiB,
+        "devices": None if _has_wrong(state, *_DEVICES) else dict(pool.devices),
+        "cpus": None if _has_wrong(state, "cpuCount") else state.asked.size.cpus,
+        "memoryGiB": None if _has_wrong(state, "memorySize") else state.asked.size.memory // GiB,
         "maxSurge": pool.surge,
         "maxUnavailable": pool.unavailable,
         "toCreate": to_create(pool),

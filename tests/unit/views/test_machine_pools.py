@@ -18,9 +18,10 @@ from laneway.core.machine_pools.judge import About, Judgement
 from laneway.core.machine_pools.pool import Machine, Pool
 from laneway.core.refusals.machine_pools import SurgeBlocked
 from laneway.kube.rancher import GuestCluster, MachineConfig, MachinePool
-from laneway.views.machine_pools import Available, available, devices_of, size_of, waits
+from laneway.views.machine_pools import Available, available, devices_of, plain, size_of, waits
 
 VGPU, NIC, GONE = "nvidia.com/NVIDIA_A2-4Q", "intel.com/I350", "nvidia.com/NVIDIA_A2-2Q"
+DATA = "devices", "cpus", "memoryGiB"
 OWN, OTHER = (Consumer(ConsumerKind.VM, "default", name) for name in ("own", "other"))
 
 
@@ -65,13 +66,19 @@ def test_what_a_pool_has_is_there_though_no_node_has_any() -> None:
 
 
 def test_what_cannot_be_read_is_not_told_as_none() -> None:
+    unknown = "not known"
+
     def told(config: MachineConfig | None) -> tuple[str, ...]:
         asked, problems = read_config(config) if config else (Asked(), ())
         spec, pool = MachinePool(name="a"), Pool(name="a", quantity=1)
         state = PoolState(spec=spec, pool=pool, asked=asked, problems=problems, config=config)
-        return (devices_of(state), *size_of(state))
+        cluster = ClusterState(cluster=GuestCluster(), pools=(state,), judgement=Judgement({}))
+        [data] = plain(cluster, build(Facts((), (), ())))["pools"]
+        words = (devices_of(state), *size_of(state))
+        for word, value in zip(words, map(data.get, DATA), strict=True):
+            assert (word == unknown) == (value is None)
+        return words
 
-    unknown = "not known"
     assert told(None) == (unknown, unknown, unknown)
     assert told(MachineConfig(vgpu_info="{", cpu_count="abc")) == (unknown, unknown, "4 GiB")
     assert told(MachineConfig(memory_size="many")) == ("none", "2", unknown)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import click
@@ -54,7 +54,7 @@ def set_pool(pools: Pools, request: Request) -> int:
                 files.write(changed)
             _tell_files(edit, list(changed), dry_run=request.dry_run)
             return
-        _tell(edit, dry_run=request.dry_run)
+        _tell(edit, pools.files, dry_run=request.dry_run)
 
     reaching.ask(pools, work)
     return ExitStatus.DONE
@@ -73,11 +73,12 @@ def devices(values: Iterable[str]) -> dict[str, int]:
     return question.requested(values, MOST, ". To remove all devices, use --no-devices")
 
 
-def _tell(edit: Edit, *, dry_run: bool) -> None:
+def _tell(edit: Edit, paths: Sequence[str], *, dry_run: bool) -> None:
     name = f"Pool {edit.pool.spec.name} of {edit.cluster.metadata.name}"
     pool = edit.pool.pool
     if not edit.changes:
-        click.echo(one_line(f"{name} has {_machines(edit)} already."))
+        there = f"{', '.join(paths)}: " if paths else ""
+        click.echo(one_line(f"{there}{name} has {_machines(edit)} already."))
         return
     click.echo(one_line(f"{name} {'would have' if dry_run else 'has'} {_machines(edit)}."))
     _tell_mended(edit, dry_run=dry_run)
