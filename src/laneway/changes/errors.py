@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from laneway.core.phrases import sentences
 from laneway.kube.errors import NotFoundError
 
 if TYPE_CHECKING:  # slow to import
@@ -21,10 +22,10 @@ class ChangeError(Exception):
 
 
 class RefusedError(ChangeError):
-    """Reasons against the change; each is a whole text that says what helps."""
+    """Reasons against the change; each is a whole text."""
 
     def __init__(self, *reasons: str) -> None:
-        super().__init__(" ".join(reasons))
+        super().__init__(sentences(*reasons))
         self.reasons: Sequence[str] = reasons
 
 

@@ -2,7 +2,8 @@
 
 A change is judged before it is written, and is tried on the server before any part of it is stored:
 a server that would drop a field, because the machine driver does not know it, keeps the pool as it
-is. Both objects are written only as they were read.
+is. Both objects are written only as they were read, and are read again afterwards: another change
+may have come between the two.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from laneway.controllers.machine_pools.judged import (
 from laneway.controllers.machine_pools.look import Managed, Supply
 from laneway.core.machine_pools.device_info import HOST_DEVICES, VGPUS, changed, write
 from laneway.core.names import is_vgpu_resource
-from laneway.core.phrases import closest, few
+from laneway.core.phrases import closest, few, shown
 from laneway.kube.client import Client, PatchType
 from laneway.kube.errors import ConflictError, InvalidError, KubeError
 from laneway.kube.rancher import (
     CONFIGS,
     GUEST_CLUSTERS,
-    ConfigReference,
     GuestCluster,
     MachineConfig,
+    MachinePool,
 )
 from laneway.kube.resource import key_of
 from laneway.views.machine_pools import against
@@ -64,6 +65,8 @@ class Edit(NamedTuple):
     before: ClusterState
     takes_away: bool
     """Whether the pool gets no more of anything than it has."""
+    mended: tuple[str, ...] = ()
+    """Fields that could not be read, and become empty."""
 
     @property
     def changes(self) -> bool:
@@ -98,10 +101,22 @@ def find(managed: Managed, name: str) -> GuestCluster:
     return found[0]
 
 
-def no_pool(cluster: str, name: str, known: Sequence[str]) -> str:
-    """What to say of a pool that a guest cluster does not have."""
+def no_pool(cluster: str, name: str, pools: Sequence[MachinePool]) -> str:
+    """What to say of a pool that a guest cluster does not have on Harvester."""
+    known = [one.name for one in pools]
+    if name in known:
+        return _elsewhere(pools[known.index(name)])
     others = f"Its pools are {few(known)}" if known else "It has no pools"
     return f"guest cluster {cluster} has no pool {name[:80]}. {_meant(name, known) or others}"
+
+
+def _elsewhere(spec: MachinePool) -> str:
+    """What to say of a pool whose machines are not on Harvester."""
+    kind = shown(spec.machine_config_ref.kind)
+    return (
+        f"the machines of pool {spec.name} are not on Harvester: the kind of its machine "
+        f"configuration is {kind}, and neither HarvesterConfig nor LanewayConfig"
+    )
 
 
 def _meant(name: str, known: Sequence[str]) -> str:
@@ -124,18 +139,24 @@ def planned(managed: Managed, supply: Supply, wanted: Wanted) -> Edit:
     pools = rke.machine_pools if rke is not None else ()
     position = next((n for n, one in enumerate(pools) if one.name == wanted.pool), -1)
     if rke is None or position < 0:
-        raise ChangeError(no_pool(meta.name, wanted.pool, [one.name for one in pools]))
+        raise ChangeError(no_pool(meta.name, wanted.pool, pools))
     spec = pools[position]
     ref = spec.machine_config_ref
     config = managed.configs.get((ref.kind, meta.namespace, ref.name))
     if config is None:
-        why = _unknown(ref, unread=ref.kind in managed.unread)
-        raise ChangeError(f"the machines of pool {spec.name} are unknown: {why}")
+        if ref.kind not in CONFIGS:
+            raise ChangeError(_elsewhere(spec))
+        why = "you may not read" if ref.kind in managed.unread else "there is no"
+        raise ChangeError(
+            f"the machines of pool {spec.name} are unknown: {why} {ref.kind} {ref.name}"
+        )
     before = _state(judged(managed, supply), cluster)
     asked = next(one for one in before.pools if one.spec.name == spec.name)
-    if asked.problems:
-        raise RefusedError(*map(str, asked.problems))
-    fields = _fields(asked, wanted.devices)
+    unread = _unreadable(asked)
+    empties = wanted.devices is not None and not any(wanted.devices.values())
+    if wrong := [one for one in asked.problems if not (empties and one.field in unread)]:
+        raise RefusedError(*map(str, wrong))
+    fields = {**_fields(asked, wanted.devices), **dict.fromkeys(unread, "")}
     config = replace(config, **{_FIELDS[name]: value for name, value in fields.items()})
     same = wanted.quantity is None or wanted.quantity == (
         1 if spec.quantity is None else spec.quantity
@@ -163,17 +184,12 @@ def planned(managed: Managed, supply: Supply, wanted: Wanted) -> Edit:
     takes_away = all(
         count <= had.get(name, 0) for name, count in (wanted.devices or {}).items()
     ) and (quantity is None or quantity < asked.pool.quantity)
-    return Edit(after, position, config, fields, quantity, state, before, takes_away)
+    return Edit(after, position, config, fields, quantity, state, before, takes_away, unread)
 
 
-def _unknown(ref: ConfigReference, *, unread: bool) -> str:
-    if ref.kind not in CONFIGS:
-        return "they are not on Harvester"
-    return (
-        f"you may not read {ref.kind} {ref.name}"
-        if unread
-        else f"there is no {ref.kind} {ref.name}"
-    )
+def _unreadable(asked: PoolState) -> tuple[str, ...]:
+    """The fields of the devices that have mistakes."""
+    return tuple(one.field for one in asked.problems if one.field in _FIELDS)
 
 
 def _state(found: list[ClusterState], cluster: GuestCluster) -> ClusterState:
@@ -229,6 +245,10 @@ def refuse(edit: Edit) -> None:
 
 async def store(client: Client, edit: Edit, *, dry_run: bool = False) -> None:
     """Write a change, both parts or none. Raises KubeError, ChangeError."""
+    name = edit.pool.spec.name
+    asked = next(one for one in edit.before.pools if one.spec.name == name)
+    if await _stored(client, edit) != _contents(asked.spec, asked.config):
+        raise OvertakenError(f"pool {name} was changed meanwhile")
     try:
         await _write_config(client, edit, dry_run=True)
         await _write_quantity(client, edit, dry_run=True)
@@ -237,7 +257,7 @@ async def store(client: Client, edit: Edit, *, dry_run: bool = False) -> None:
         await _write_config(client, edit, dry_run=False)
     except (ConflictError, InvalidError) as error:
         if isinstance(error, ConflictError) or "test" in str(error).lower():
-            raise OvertakenError(f"pool {edit.pool.spec.name} was changed meanwhile") from None
+            raise OvertakenError(f"pool {name} was changed meanwhile") from None
         raise
     try:
         await _write_quantity(client, edit, dry_run=False)
@@ -245,10 +265,32 @@ async def store(client: Client, edit: Edit, *, dry_run: bool = False) -> None:
         if not edit.fields:
             raise
         raise UnfinishedError(
-            f"the devices of pool {edit.pool.spec.name} are set, the number of its machines is "
-            f"not: {error}",
+            f"the devices of pool {name} are set, the number of its machines is not: {error}",
             "Set it again.",
         ) from error
+    if await _stored(client, edit) != _contents(edit.pool.spec, edit.config):
+        raise ChangeError(
+            f"pool {name} was changed by someone else at the same time, and does not have the "
+            "devices and machines that were requested; whether its machines can start was not "
+            "checked. Look at the pool and set it again"
+        )
+
+
+def _contents(spec: MachinePool | None, config: MachineConfig | None) -> tuple[object, ...]:
+    """What decides which devices and how many machines a pool has."""
+    strings = (config.vgpu_info, config.host_device_info) if config is not None else ()
+    return (spec and (spec.machine_config_ref, spec.quantity), *strings)
+
+
+async def _stored(client: Client, edit: Edit) -> tuple[object, ...]:
+    """The same as the server has it now."""
+    meta, spec = edit.cluster.metadata, edit.pool.spec
+    cluster = await client.get(GUEST_CLUSTERS, meta.name, meta.namespace)
+    config = await client.get(
+        CONFIGS[spec.machine_config_ref.kind], edit.config.metadata.name, meta.namespace
+    )
+    pools = cluster.spec.rke_config.machine_pools if cluster.spec.rke_config is not None else ()
+    return _contents(next((one for one in pools if one.name == spec.name), None), config)
 
 
 async def _write_config(client: Client, edit: Edit, *, dry_run: bool) -> None:

@@ -26,16 +26,16 @@ _NAMESPACED = re.compile(r"[^/=]*/")
 """Before the first `=`: keys of labels may have a slash themselves."""
 
 
-def requested(values: Iterable[str]) -> dict[str, int]:
-    """What `RESOURCE[=COUNT]...` asks for, by name as it is written."""
+def requested(values: Iterable[str], most: int = MOST, hint: str = "") -> dict[str, int]:
+    """What `RESOURCE[=COUNT]...` asks for, by name as it is written; `most`: the largest count."""
     wanted: Counter[str] = Counter()
     for value in values:
         match = _WISH.fullmatch(value.strip())
         count = int(match[2] or 1) if match else 0
-        if match is None or not 1 <= count <= MOST:
+        if match is None or not 1 <= count <= most:
             raise click.BadParameter(
                 f"{value!r}: write RESOURCE=COUNT, such as nvidia.com/NVIDIA_A2-2Q=2, with a count "
-                f"of 1 to {MOST}"
+                f"of 1 to {most}{hint}"
             )
         wanted[match[1]] += count
     return dict(wanted)

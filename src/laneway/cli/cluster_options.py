@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import click
 
 from laneway.cli import completion
+from laneway.cli.namespaces import checked_namespace
 
 Command = Callable[..., Any]
 
@@ -50,7 +51,7 @@ def role_options(command: Command) -> Command:
 def cluster_options(command: Command, namespaces: str = _NAMESPACE) -> Command:
     """`--kubeconfig`, `--context` and `--namespace`; the command gets them as `where`.
 
-    `namespaces`: the help of `--namespace`.
+    A name that no namespace can have is refused. `namespaces`: the help of `--namespace`.
     """
 
     @functools.wraps(command)
@@ -61,6 +62,8 @@ def cluster_options(command: Command, namespaces: str = _NAMESPACE) -> Command:
         namespace: str | None,
         **given: Any,
     ) -> Any:
+        if namespace is not None:
+            checked_namespace(namespace)
         return command(*args, where=ClusterChoice(kubeconfig, context, namespace), **given)
 
     found: Command = packed

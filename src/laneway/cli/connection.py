@@ -25,7 +25,6 @@ from laneway.changes.errors import (
 from laneway.cli import interrupts
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure, Unfinished, one_line
-from laneway.cli.namespaces import checked_namespace
 from laneway.kube import config
 from laneway.kube.client import Client
 from laneway.kube.connection import WARNINGS
@@ -56,7 +55,7 @@ def ask(
 def namespace_of(cluster: ClusterChoice) -> str:
     """The namespace that a command is about. Raises Failure."""
     if cluster.namespace is not None:
-        return checked_namespace(cluster.namespace)
+        return cluster.namespace
     try:
         return config.load(cluster.kubeconfig, cluster.context).namespace
     except KubeError as error:

@@ -74,10 +74,10 @@ def _chosen(merged: Kubeconfig, source: str, context: str | None) -> ClusterConf
     wanted = context or merged.current_context
     known = ", ".join(sorted(merged.contexts)) or "none"
     if not wanted:
-        raise ConfigError(f"{source}: no current context is set; choose one (known: {known})")
+        raise ConfigError(f"{source}: no current context is set. Contexts: {known}")
     chosen = merged.contexts.get(wanted)
     if chosen is None:
-        raise ConfigError(f"{source}: there is no context {wanted!r}; choose another ({known})")
+        raise ConfigError(f"{source}: there is no context {wanted!r}. Contexts: {known}")
     cluster = merged.clusters.get(chosen.cluster)
     if cluster is None:
         raise ConfigError(

@@ -9,12 +9,15 @@ from typing import Any, Literal, NamedTuple
 from laneway.controllers.machine_pools.judged import ClusterState, PoolState
 from laneway.core.ledger.facts import Phase
 from laneway.core.ledger.ledger import Ledger
+from laneway.core.machine_pools.device_info import HOST_DEVICES, VGPUS
 from laneway.core.machine_pools.judge import About
 from laneway.core.machine_pools.pool import Pool
 from laneway.core.phrases import listed
+from laneway.core.refusals.machine_pools import SurgeBlocked
 from laneway.views.order import natural
 
 GiB = 2**30
+_DEVICES = frozenset({VGPUS.field, HOST_DEVICES.field})
 
 
 class Said(NamedTuple):
@@ -56,6 +59,36 @@ def devices(requests: Mapping[str, int]) -> str:
     """`1 x nvidia.com/NVIDIA_A2-4Q`; `none`."""
     return listed(
         f"{count} x {name}" for name, count in sorted(requests.items(), key=lambda i: natural(i[0]))
+    )
+
+
+NOT_KNOWN = "not known"
+
+
+def devices_of(state: PoolState) -> str:
+    """The devices of a pool's machines in words, where they can be read."""
+    return NOT_KNOWN if _has_wrong(state, *_DEVICES) else devices(state.pool.devices)
+
+
+def size_of(state: PoolState) -> tuple[str, str]:
+    """The CPUs and the memory of a machine in words."""
+    size = state.asked.size
+    return (
+        NOT_KNOWN if _has_wrong(state, "cpuCount") else str(size.cpus),
+        NOT_KNOWN if _has_wrong(state, "memorySize") else f"{size.memory // GiB} GiB",
+    )
+
+
+def _has_wrong(state: PoolState, *fields: str) -> bool:
+    """Whether one of these fields, or the whole configuration, cannot be read."""
+    return state.config is None or any(one.field in fields for one in state.problems)
+
+
+def waits(state: PoolState, cluster: ClusterState) -> bool:
+    """Whether a rolling update of a pool has begun and cannot go on."""
+    return any(
+        isinstance(about.refusal, SurgeBlocked) and about.refusal.due
+        for about in _about(cluster.judgement.warnings, state.pool)
     )
 
 
@@ -159,7 +192,7 @@ def to_create(pool: Pool) -> int:
 
 
 def plain(cluster: ClusterState, ledger: Ledger) -> dict[str, Any]:
-    """A guest cluster for programs."""
+    """A guest cluster for programs; None: not known."""
     return {
         "namespace": cluster.cluster.metadata.namespace,
         "cluster": cluster.cluster.metadata.name,
@@ -174,9 +207,9 @@ def _plain(state: PoolState, cluster: ClusterState, ledger: Ledger) -> dict[str,
         "pool": pool.name,
         "machineConfig": state.spec.machine_config_ref.name,
         "quantity": pool.quantity,
-        "devices": dict(pool.devices),
-        "cpus": state.asked.size.cpus,
-        "memoryGiB": state.asked.size.memory // GiB,
+        "devices": None if _has_wrong(state, *_DEVICES) else dict(pool.devices),
+        "cpus": None if _has_wrong(state, "cpuCount") else state.asked.size.cpus,
+        "memoryGiB": None if _has_wrong(state, "memorySize") else state.asked.size.memory // GiB,
         "maxSurge": pool.surge,
         "maxUnavailable": pool.unavailable,
         "toCreate": to_create(pool),

@@ -11,10 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from laneway.changes.errors import ChangeError
-from laneway.changes.machine_pools import Wanted, planned
+from laneway.changes.errors import ChangeError, OvertakenError
+from laneway.changes.machine_pools import Edit, Wanted, planned, store
 from laneway.controllers.machine_pools import look
 from laneway.controllers.machine_pools.judged import judged
+from laneway.kube.client import PatchType
 from laneway.kube.rancher import GUEST_CLUSTERS, HARVESTER_CONFIGS
 from laneway.views import machine_pools as views
 from support.commands import Laneway
@@ -129,6 +130,40 @@ async def test_a_configuration_that_may_not_be_read_is_not_told_as_absent(
         planned(unread, await look.harvester(cluster.client), Wanted("guest", "gpu", {}))
 
 
+async def test_two_changes_of_a_pool_at_once_do_not_pass_as_one(
+    world: World, guest: Make, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Devices and number are in two objects: each change alone would be stored."""
+    await two_gpu_nodes(world)
+    await guest(gpu={"quantity": 0})
+    client = cluster.client
+    number: list[dict[str, Any]] = [
+        {"op": "replace", "path": "/spec/rkeConfig/machinePools/0/quantity", "value": 1}
+    ]
+
+    async def devices() -> Edit:
+        managed, supply = await look.management(client, ""), await look.harvester(client)
+        return planned(managed, supply, Wanted("guest", "gpu", {RESOURCE: 2}))
+
+    patch, edit = client.patch, await devices()
+    await patch(GUEST_CLUSTERS, "guest", number, NAMESPACE, patch_type=PatchType.JSON)
+    with pytest.raises(OvertakenError):
+        await store(client, edit)
+    config = await client.get(HARVESTER_CONFIGS, "nc-guest-gpu", NAMESPACE)
+    assert config.vgpu_info == "", "only the other object had been changed"
+
+    number[0]["value"] = 0
+
+    async def interrupted(resource: Any, *args: Any, dry_run: bool = False, **given: Any) -> Any:
+        if not dry_run and resource is HARVESTER_CONFIGS:
+            await patch(GUEST_CLUSTERS, "guest", number, NAMESPACE, patch_type=PatchType.JSON)
+        return await patch(resource, *args, dry_run=dry_run, **given)
+
+    monkeypatch.setattr(client, "patch", interrupted)
+    with pytest.raises(ChangeError, match="changed by someone else at the same time"):
+        await store(client, await devices())
+
+
 async def test_a_rolling_update_for_other_reasons_than_devices(
     world: World, laneway: Laneway, guest: Make, machines: Make, cluster: Any
 ) -> None:
@@ -143,6 +178,7 @@ async def test_a_rolling_update_for_other_reasons_than_devices(
         one.metadata.name for one in old
     }
     assert [one["reason"] for one in pool["warnings"]] == ["SurgeBlocked"]
+    assert "update waits" in (await laneway("pools", "check")).out
 
 
 async def test_two_clusters_do_not_get_the_same_devices(
@@ -181,11 +217,13 @@ async def test_mistakes_are_named_and_nothing_is_written(
     await guest(gpu={"quantity": 1, "vgpuInfo": "{"}, cp={"quantity": 1, "memorySize": "2"})
     check = await laneway("pools", "check", "guest", status=3)
     assert "Invalid: vgpuInfo is not JSON" in check.out
+    shown = await laneway("pools", "show", "guest")
+    assert "Pool gpu: Invalid: vgpuInfo is not JSON" in shown.out
     before = await cluster.client.get(GUEST_CLUSTERS, "guest", NAMESPACE)
     for arguments, words in (
         (("guest", "gpu", "A2-4Q"), "vgpuInfo is not JSON"),
         (("guest", "cp", "A2-3Q"), "no node has a resource A2-3Q"),
-        (("guest", "cp", "A2-4Q=65"), "64 x nvidia.com/NVIDIA_A2-4Q at most"),
+        (("guest", "cp", "A2-4Q=33", f"{RESOURCE}=32"), "64 x nvidia.com/NVIDIA_A2-4Q at most"),
         (("gues", "cp", "A2-4Q"), "no guest cluster gues. Is it guest?"),
         (("guest", "gpus", "A2-4Q"), "no pool gpus. Is it gpu?"),
         (("other/guest", "gpu", "A2-4Q"), "other/guest. Is it fleet-default/guest?"),
@@ -232,4 +270,34 @@ async def test_files_that_have_no_pools_pass_no_pipeline(
     }
     file.write_text(json.dumps(wrong | {"spec": {"rkeConfig": {"machinePools": 5}}}))
     failed = await laneway("pools", "check", "-f", str(file), status=1)
-    assert "Cluster a: Expected `array`, got `int`" in " ".join(failed.err.split())
+    assert "Cluster a: spec.rkeConfig.machinePools is a whole number" in " ".join(
+        failed.err.split()
+    )
+
+
+async def test_set_says_that_only_a_file_changed(
+    world: World, laneway: Laneway, tmp_path: Path
+) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(
+        """\
+apiVersion: rke-machine-config.cattle.io/v1
+kind: HarvesterConfig
+metadata: {name: nc}
+---
+apiVersion: provisioning.cattle.io/v1
+kind: Cluster
+metadata: {name: guest}
+spec: {rkeConfig: {machinePools: [{name: p, machineConfigRef: {kind: HarvesterConfig, name: nc}}]}}
+"""
+    )
+    zero = "pools", "set", "guest", "p", "--machines", "0", "-f", str(file)
+    done = await laneway(*zero)
+    assert done.lines[:2] == [
+        f"Changed {file}: pool p of guest has 0 machines without devices there.",
+        "The cluster is unchanged until you apply it.",
+    ]
+    again = await laneway(*zero)
+    assert again.lines == [f"{file}: Pool p of guest has 0 machines without devices already."]
+    nothing = await laneway("pools", "list", "-n", "nosuch")
+    assert nothing.lines == ["No guest cluster in namespace nosuch has machine pools on Harvester."]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from laneway.controllers.machine_pools.judged import ClusterState, PoolState
+from laneway.controllers.machine_pools.reading import Asked, read_config
 from laneway.core.ledger.build import build
 from laneway.core.ledger.facts import (
     Consumer,
@@ -13,12 +14,14 @@ from laneway.core.ledger.facts import (
     NodeFact,
     Phase,
 )
-from laneway.core.machine_pools.judge import Judgement
+from laneway.core.machine_pools.judge import About, Judgement
 from laneway.core.machine_pools.pool import Machine, Pool
-from laneway.kube.rancher import GuestCluster, MachinePool
-from laneway.views.machine_pools import Available, available
+from laneway.core.refusals.machine_pools import SurgeBlocked
+from laneway.kube.rancher import GuestCluster, MachineConfig, MachinePool
+from laneway.views.machine_pools import Available, available, devices_of, plain, size_of, waits
 
 VGPU, NIC, GONE = "nvidia.com/NVIDIA_A2-4Q", "intel.com/I350", "nvidia.com/NVIDIA_A2-2Q"
+DATA = "devices", "cpus", "memoryGiB"
 OWN, OTHER = (Consumer(ConsumerKind.VM, "default", name) for name in ("own", "other"))
 
 
@@ -60,3 +63,35 @@ def test_what_a_pool_has_is_there_though_no_node_has_any() -> None:
     """R4: the current value was missing from the list."""
     first = found(Pool(name="a", quantity=1, devices={GONE: 1}))
     assert Available(GONE, (), free=0, held=0) in first
+
+
+def test_what_cannot_be_read_is_not_told_as_none() -> None:
+    unknown = "not known"
+
+    def told(config: MachineConfig | None) -> tuple[str, ...]:
+        asked, problems = read_config(config) if config else (Asked(), ())
+        spec, pool = MachinePool(name="a"), Pool(name="a", quantity=1)
+        state = PoolState(spec=spec, pool=pool, asked=asked, problems=problems, config=config)
+        cluster = ClusterState(cluster=GuestCluster(), pools=(state,), judgement=Judgement({}))
+        [data] = plain(cluster, build(Facts((), (), ())))["pools"]
+        words = (devices_of(state), *size_of(state))
+        for word, value in zip(words, map(data.get, DATA), strict=True):
+            assert (word == unknown) == (value is None)
+        return words
+
+    assert told(None) == (unknown, unknown, unknown)
+    assert told(MachineConfig(vgpu_info="{", cpu_count="abc")) == (unknown, unknown, "4 GiB")
+    assert told(MachineConfig(memory_size="many")) == ("none", "2", unknown)
+
+
+def test_an_update_that_has_begun_and_cannot_go_on_waits() -> None:
+    def waiting(*, due: bool) -> bool:
+        warning = About("a", SurgeBlocked(1, (), 0, due=due))
+        state = PoolState(spec=MachinePool(name="a"), pool=Pool(name="a", quantity=1))
+        judgement = Judgement({}, (), (warning,))
+        return waits(
+            state, ClusterState(cluster=GuestCluster(), pools=(state,), judgement=judgement)
+        )
+
+    assert waiting(due=True)
+    assert not waiting(due=False)

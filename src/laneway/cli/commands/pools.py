@@ -153,7 +153,7 @@ Examples:
     "devices",
     metavar="[RESOURCE[=COUNT]]...",
     nargs=-1,
-    callback=read_by("laneway.cli.capacity_question:requested"),
+    callback=read_by("laneway.cli.pools.setting:devices"),
     shell_complete=completion.profiles,
 )
 @click.option("--no-devices", is_flag=True, help="Remove all devices from the machines.")

@@ -16,6 +16,7 @@ import yaml
 
 from laneway.changes.machine_pools import Edit, unkept
 from laneway.cli.errors import Failure
+from laneway.cli.pools.documents import text_of
 from laneway.core.machine_pools.device_info import HOST_DEVICES
 from laneway.kube import rancher
 
@@ -37,9 +38,7 @@ def edited(paths: tuple[str, ...], edit: Edit) -> dict[str, str]:
         raise unkept(HOST_DEVICES.field, kind)
     found = {}
     for path in paths:
-        with open(path, encoding="utf-8", newline="") as file:
-            before = file.read()
-        after = before
+        before = after = text_of(path)
         for change in sorted(_changes(before, edit), reverse=True):
             after = after[: change.start] + change.text + after[change.end :]
         if after != before:

@@ -9,27 +9,25 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from kubebasics import yaml_text
-from kubebasics.yaml_text import YamlError
 from laneway.api import ObjectMeta, PCIDeviceClaim
 from laneway.cli import connection
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure
+from laneway.cli.pools.documents import managed_of
 from laneway.controllers.machine_pools import look
 from laneway.controllers.machine_pools.judged import on_harvester
 from laneway.controllers.machine_pools.look import Managed, Supply
-from laneway.kube import config, rancher
+from laneway.kube import config
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig
 from laneway.kube.errors import (
     ForbiddenError,
-    KubeError,
     NotFoundError,
     UnauthorizedError,
     UnreachableError,
@@ -39,7 +37,6 @@ from laneway.kube.resource import Resource, served
 R = TypeVar("R")
 _PROXIED = re.compile(r"(.*/k8s/clusters/)[^/]+/*")
 _CLUSTER_ID = "harvestercredentialConfig-clusterId"
-_LARGEST = 16 << 20
 
 
 class Pools(NamedTuple):
@@ -66,7 +63,7 @@ Work = Callable[[Client | None, Managed, Supply], Awaitable[R]]
 def ask(pools: Pools, work: Work[R]) -> R:
     """The answer of `work`, which gets the management cluster unless there are files."""
     if pools.files:
-        managed = _of_files(pools.files)
+        managed = managed_of(pools.files)
 
         async def with_files(client: Client) -> R:
             return await work(None, managed, await _supply(client))
@@ -153,52 +150,3 @@ async def _cluster_id(client: Client, name: str) -> str:
     except (ForbiddenError, NotFoundError, ValueError):
         return ""
     return text if re.fullmatch(r"[a-z0-9][a-z0-9-]{0,62}", text) else ""
-
-
-def _of_files(paths: tuple[str, ...]) -> Managed:
-    documents: list[dict[str, Any]] = []
-    places: dict[str, str] = {}
-    for path in paths:
-        try:
-            with open(path, "rb") as file:
-                text = file.read(_LARGEST + 1)
-            if len(text) > _LARGEST:
-                raise Failure(f"{path} is longer than {_LARGEST >> 20} MiB")
-            found = yaml_text.read_all(text)
-        except OSError as error:
-            raise Failure(f"{path} cannot be read: {error.strerror}") from None
-        except YamlError as error:
-            raise Failure(f"{path}: {error}") from None
-        for one in _objects(path, found):
-            title = _title(one)
-            if title in places:
-                raise Failure(f"{path}: {title} is in {places[title]} already")
-            if title:
-                places[title] = path
-            documents.append(one)
-    try:
-        return look.of_documents(documents)
-    except (ValueError, KubeError) as error:
-        raise Failure(f"{', '.join(paths)}: {error}") from None
-
-
-def _title(document: Mapping[str, Any]) -> str:
-    """Kind and name of an object that matters for pools; empty for others."""
-    kind, group = document.get("kind"), str(document.get("apiVersion", "")).partition("/")[0]
-    meta = document.get("metadata")
-    if group not in {rancher.GROUP, rancher.CONFIG_GROUP} or not isinstance(meta, dict):
-        return ""
-    path = f"{meta.get('namespace') or ''}/{meta.get('name') or ''}".removeprefix("/")
-    return f"{kind} {path}"
-
-
-def _objects(path: str, found: list[Any]) -> list[dict[str, Any]]:
-    objects = []
-    for document in found:
-        if document is None:
-            continue
-        if not isinstance(document, dict):
-            raise Failure(f"{path} has a document that is no object of Kubernetes")
-        items = document.get("items") if document.get("kind") == "List" else [document]
-        objects += [one for one in items or () if isinstance(one, dict)]
-    return objects

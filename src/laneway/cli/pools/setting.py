@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import click
@@ -51,7 +52,9 @@ def set_pool(pools: Pools, request: Request) -> int:
             changed = files.edited(pools.files, edit)
             if not request.dry_run:
                 files.write(changed)
-        _tell(edit, dry_run=request.dry_run)
+            _tell_files(edit, list(changed), dry_run=request.dry_run)
+            return
+        _tell(edit, pools.files, dry_run=request.dry_run)
 
     reaching.ask(pools, work)
     return ExitStatus.DONE
@@ -65,21 +68,53 @@ def _requested(managed: Managed) -> set[str]:
     return found
 
 
-def _tell(edit: Edit, *, dry_run: bool) -> None:
+def devices(values: Iterable[str]) -> dict[str, int]:
+    """What `RESOURCE[=COUNT]...` asks of each machine."""
+    return question.requested(values, MOST, ". To remove all devices, use --no-devices")
+
+
+def _tell(edit: Edit, paths: Sequence[str], *, dry_run: bool) -> None:
     name = f"Pool {edit.pool.spec.name} of {edit.cluster.metadata.name}"
     pool = edit.pool.pool
-    each = f"with {views.devices(pool.devices)} each" if pool.devices else "without devices"
-    has = f"{pool.quantity} {'machine' if pool.quantity == 1 else 'machines'} {each}"
     if not edit.changes:
-        click.echo(one_line(f"{name} has {has} already."))
+        there = f"{', '.join(paths)}: " if paths else ""
+        click.echo(one_line(f"{there}{name} has {_machines(edit)} already."))
         return
-    click.echo(one_line(f"{name} {'would have' if dry_run else 'has'} {has}."))
+    click.echo(one_line(f"{name} {'would have' if dry_run else 'has'} {_machines(edit)}."))
+    _tell_mended(edit, dry_run=dry_run)
     if edit.fields and pool.machines:
         order = ", ".join(machine.vm.name for machine in pool.leaving)
         click.echo(one_line(f"Rancher replaces its machines, the oldest first: {order}."))
     elif pool.leaving:
         order = ", ".join(machine.vm.name for machine in pool.leaving)
         click.echo(one_line(f"Rancher removes the oldest machines: {order}."))
+    _tell_rest(edit)
+
+
+def _tell_files(edit: Edit, changed: list[str], *, dry_run: bool) -> None:
+    """What changes in files, and that nothing else does."""
+    pool = f"pool {edit.pool.spec.name} of {edit.cluster.metadata.name}"
+    start = "Would change" if dry_run else "Changed"
+    click.echo(one_line(f"{start} {', '.join(changed)}: {pool} has {_machines(edit)} there."))
+    _tell_mended(edit, dry_run=dry_run)
+    apply = "" if dry_run else f" until you apply {'it' if len(changed) == 1 else 'them'}"
+    click.echo(f"The cluster is unchanged{apply}.")
+    _tell_rest(edit)
+
+
+def _tell_mended(edit: Edit, *, dry_run: bool) -> None:
+    for field in edit.mended:
+        verb = "would be" if dry_run else "is"
+        click.echo(f"The text of {field}, which could not be read, {verb} replaced.")
+
+
+def _tell_rest(edit: Edit) -> None:
     for state in edit.state.pools:
         for line in views.words(state, edit.state):
             click.echo(one_line(f"Pool {state.spec.name}: {line}"))
+
+
+def _machines(edit: Edit) -> str:
+    pool = edit.pool.pool
+    each = f"with {views.devices(pool.devices)} each" if pool.devices else "without devices"
+    return f"{pool.quantity} {'machine' if pool.quantity == 1 else 'machines'} {each}"

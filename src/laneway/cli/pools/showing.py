@@ -14,7 +14,6 @@ from laneway.cli.statuses import ExitStatus
 from laneway.controllers.machine_pools.judged import ClusterState, PoolState, judged
 from laneway.controllers.machine_pools.look import Managed, Supply
 from laneway.core.ledger.ledger import Ledger
-from laneway.core.machine_pools.pool import Pool
 from laneway.kube.client import Client
 from laneway.views import machine_pools as views
 
@@ -28,7 +27,6 @@ _COLUMNS = (
     table.Column("FITS"),
 )
 _MACHINES = table.columns("MACHINE", "NODE", "STATE", "DEVICES", "REPLACED")
-_EMPTY = "No guest cluster has machine pools on Harvester."
 
 
 def list_pools(pools: Pools, output: str | None) -> int:
@@ -36,7 +34,9 @@ def list_pools(pools: Pools, output: str | None) -> int:
 
     async def work(_: Client | None, managed: Managed, supply: Supply) -> View:
         found = judged(managed, supply)
-        return _all(found, supply.ledger, (*managed.unknown, *supply.unknown))
+        return _all(
+            found, supply.ledger, (*managed.unknown, *supply.unknown), pools.management.namespace
+        )
 
     show(reaching.ask(pools, work), output)
     return ExitStatus.DONE
@@ -54,7 +54,9 @@ def check_pools(pools: Pools, name: str, output: str | None) -> int:
             # A pipeline with the wrong file must not pass.
             raise Failure(f"{', '.join(pools.files)}: no machine pools on Harvester were found")
         answers.extend(one.fits for one in found)
-        return _all(found, supply.ledger, (*managed.unknown, *supply.unknown))
+        return _all(
+            found, supply.ledger, (*managed.unknown, *supply.unknown), pools.management.namespace
+        )
 
     show(reaching.ask(pools, work), output)
     return ExitStatus.DONE if all(answers) else ExitStatus.NO
@@ -67,7 +69,8 @@ def show_pool(pools: Pools, name: str, pool: str, output: str | None) -> int:
         found = _one(judged(managed, supply), managed, name)
         chosen = [one for one in found.pools if pool in ("", one.spec.name)]
         if not chosen:
-            raise Failure(no_pool(name, pool, [one.spec.name for one in found.pools]))
+            rke = found.cluster.spec.rke_config
+            raise Failure(no_pool(name, pool, rke.machine_pools if rke is not None else ()))
         return _machines(found, chosen, supply.ledger, (*managed.unknown, *supply.unknown))
 
     show(reaching.ask(pools, work), output)
@@ -82,17 +85,24 @@ def _one(found: list[ClusterState], managed: Managed, name: str) -> ClusterState
     raise Failure(f"guest cluster {name} has no machine pools on Harvester")
 
 
-def _all(found: list[ClusterState], ledger: Ledger, unknown: tuple[str, ...]) -> View:
+def _number(state: PoolState) -> str:
+    """How many machines there are; without a configuration, their namespace is not known."""
+    return table.EMPTY if state.config is None else str(len(state.pool.machines))
+
+
+def _all(
+    found: list[ClusterState], ledger: Ledger, unknown: tuple[str, ...], namespace: str | None
+) -> View:
+    within = f" in namespace {namespace}" if namespace else ""
     rows = tuple(
         table.Row(
             (
                 cluster.cluster.metadata.name,
                 state.spec.name,
-                f"{len(state.pool.machines)} of {state.pool.quantity}",
-                views.devices(state.pool.devices),
-                str(state.asked.size.cpus),
-                f"{state.asked.size.memory // views.GiB} GiB",
-                views.fit(state, cluster),
+                f"{_number(state)} of {state.pool.quantity}",
+                views.devices_of(state),
+                *views.size_of(state),
+                "update waits" if views.waits(state, cluster) else views.fit(state, cluster),
             ),
             tuple(views.words(state, cluster)),
         )
@@ -106,7 +116,7 @@ def _all(found: list[ClusterState], ledger: Ledger, unknown: tuple[str, ...]) ->
         names=[
             f"{one.cluster.metadata.name}/{state.spec.name}" for one in found for state in one.pools
         ],
-        empty=_EMPTY,
+        empty=f"No guest cluster{within} has machine pools on Harvester.",
         warnings=unknown,
     )
 
@@ -125,22 +135,25 @@ def _machines(
                     str(one.leaves) if one.leaves else "stays",
                 )
             )
-        for _ in range(views.to_create(state.pool)):
+        for _ in range(views.to_create(state.pool) if state.config is not None else 0):
             yield table.Row((table.EMPTY, table.EMPTY, "to be created", table.EMPTY, table.EMPTY))
 
-    sections = [
-        table.Section(f"{one.spec.name}: {_each(one.pool)}", tuple(rows(one))) for one in pools
-    ]
+    sections = [table.Section(f"{one.spec.name}: {_each(one)}", tuple(rows(one))) for one in pools]
     return table_view(
         _MACHINES,
         sections,
         document=views.plain(cluster, ledger),
         names=[machine.vm.name for one in pools for machine in one.pool.machines],
         empty="The pool has no machines.",
-        after=[line for one in pools for line in views.words(one, cluster)],
+        after=[
+            f"Pool {one.spec.name}: {line}" for one in pools for line in views.words(one, cluster)
+        ],
         warnings=unknown,
     )
 
 
-def _each(pool: Pool) -> str:
-    return f"{views.devices(pool.devices)} each" if pool.devices else "no devices"
+def _each(state: PoolState) -> str:
+    found = views.devices_of(state)
+    if found == views.NOT_KNOWN:
+        return "devices not known"
+    return f"{found} each" if state.pool.devices else "no devices"

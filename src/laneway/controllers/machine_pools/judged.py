@@ -163,7 +163,8 @@ def _states(
             unread = ref.kind in managed.unread
             why = "may not be read by you" if unread else "does not exist"
             missing = Problem("machineConfigRef", f"{ref.kind} {ref.name} {why}")
-            pool = Pool(name=spec.name, quantity=0)
+            quantity = 1 if spec.quantity is None else spec.quantity
+            pool = Pool(name=spec.name, quantity=max(quantity, 0))
             yield PoolState(spec=spec, pool=pool, problems=(missing,), unread=unread)
             continue
         asked, mistakes = read_config(config)

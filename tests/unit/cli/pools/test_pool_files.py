@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from kubebasics.yaml_text import read_all
-from laneway.changes.errors import ChangeError
-from laneway.changes.machine_pools import Edit, Wanted, planned
+from laneway.changes.errors import ChangeError, RefusedError
+from laneway.changes.machine_pools import Edit, Wanted, no_pool, planned
 from laneway.cli.errors import Failure
 from laneway.cli.pools.files import edited, write
 from laneway.controllers.machine_pools.look import Supply, of_documents
@@ -163,3 +163,30 @@ def test_the_file_says_what_is_wanted(tmp_path: Path, text: str) -> None:
     for one in want:
         one.pop("vgpuInfo", None)
     assert msgspec.json.encode(have, order="sorted") == msgspec.json.encode(want, order="sorted")
+
+
+def test_removing_the_devices_mends_a_text_that_cannot_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(broken := BLOCK.replace('vgpuInfo: ""', "vgpuInfo: '{'"))
+    with pytest.raises(RefusedError, match="vgpuInfo is not JSON"):
+        edit(broken, devices={A2: 1})
+    mended = edit(broken, devices={})
+    assert mended.mended == ("vgpuInfo",)
+    [after] = edited((str(file),), mended).values()
+    assert after == BLOCK.replace('vgpuInfo: ""', "vgpuInfo: ''")
+
+
+def test_mistakes_that_refuse_a_change_stand_apart() -> None:
+    wrong = BLOCK.replace('vgpuInfo: ""', "vgpuInfo: '{'").replace('"4"', '"abc"')
+    with pytest.raises(RefusedError, match=r"; cpuCount: 'abc' is not a number$"):
+        edit(wrong, devices={A2: 1})
+
+
+def test_a_pool_of_another_driver_is_not_on_harvester() -> None:
+    amazon = BLOCK.replace("kind: LanewayConfig, name: nc-gpu", "kind: AmazonConfig, name: other")
+    with pytest.raises(ChangeError, match=r"pool gpu are not on Harvester: .* is AmazonConfig"):
+        edit(amazon, devices={})
+    [cluster] = of_documents(objects(amazon)).clusters
+    assert cluster.spec.rke_config is not None
+    shown = no_pool("guest", "gpu", cluster.spec.rke_config.machine_pools)
+    assert "not on Harvester: the kind of its machine configuration is AmazonConfig" in shown
