@@ -171,7 +171,6 @@ class _Managed(msgspec.Struct, frozen=True, rename="camel"):
     """Which fields one client wrote last, and when."""
 
     time: str | None = None
-    subresource: str | None = None
     fields_v1: Mapping[str, msgspec.Raw] | None = msgspec.field(default=None, name="fieldsV1")
 
 
@@ -189,11 +188,7 @@ _NOT_DESIRED = frozenset({"f:metadata", "f:status"})
 def _changed(raw: bytes | msgspec.Raw) -> str:
     """When a client last wrote a field that is neither metadata nor status; empty: not known."""
     entries = msgspec.json.decode(raw, type=_ManagedObject).metadata.managed_fields or ()
-    times = (
-        one.time or ""
-        for one in entries
-        if not one.subresource and {*(one.fields_v1 or ())} - _NOT_DESIRED
-    )
+    times = (one.time or "" for one in entries if {*(one.fields_v1 or ())} - _NOT_DESIRED)
     return max(times, default="")
 
 

@@ -129,7 +129,7 @@ class MachinePoolShort(Refusal, frozen=True):
 
 
 class MachinesHaveNoRoom(Refusal, frozen=True):
-    """The same, told to a requester who may not know what the Harvester cluster has."""
+    """Not all machines can start; the requester may not know what the Harvester cluster has."""
 
     @property
     def words(self) -> str:
@@ -140,7 +140,7 @@ class MachinesHaveNoRoom(Refusal, frozen=True):
 
 
 class RoomUncertain(Refusal, frozen=True):
-    """Machines may not start or not be replaced, told to such a requester."""
+    """Machines may not start or not be replaced, and the requester may not know why."""
 
     @property
     def words(self) -> str:

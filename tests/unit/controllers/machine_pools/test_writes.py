@@ -282,6 +282,8 @@ def test_devices_of_which_nothing_is_known_are_not_called_missing() -> None:
     assert of_config(KIND, None, config("gpu", A2), managed(), away) == NOTHING
     known = Two(default=supply(1), other=supply(1, resource=T4))
     assert of_config(KIND, None, config("gpu", T4), managed(), known) == NOTHING
+    [words] = said(of_config(KIND, None, config("gpu", T4), managed(), Two(default=supply(1))))
+    assert words.startswith(f"{T4}: no node has such a device. To configure")
 
 
 SIZES = st.integers(0, 4)
