@@ -131,6 +131,8 @@ def _review(requester: Requester, access: Access) -> JsonObject:
         uid=requester.uid,
         groups=requester.groups,
         extra=requester.extra,
+        namespace=access.namespace,
+        group=access.group,
     )
 
 
@@ -147,8 +149,9 @@ def _key(requester: Requester, access: Access) -> _Key:
 
 def _order(access: Access) -> tuple[str, ...]:
     subject = "" if access.subject is None else access.subject.username
-    return access.verb, access.resource, access.name, subject
+    return access.verb, access.group, access.resource, access.namespace, access.name, subject
 
 
 def _words(access: Access) -> str:
-    return f"{access.verb} {access.resource} {access.name}"
+    place = f"{access.namespace}/" if access.namespace else ""
+    return f"{access.verb} {access.resource} {place}{access.name}"

@@ -76,6 +76,8 @@ class Kind(Generic[T]):
     """Whether it is another product's, and passes where Laneway cannot judge it (`unjudged`)."""
     asks_for_devices: bool = False
     """Whether its objects request devices, in a number that is limited."""
+    lenient: bool = False
+    """Whether a write passes, with warnings, while rights of its requester cannot be checked."""
     reported_as: str = ""
     """A group, if refusals of this kind are worded as its own controller words them."""
 
@@ -175,6 +177,8 @@ class Judging:
         rights = await self._access.granted(request.requester, asked)
         async with self._turn(question):
             verdict = kind.rules.judge(request, self._world, rights.granted)
+        if rights.warnings and kind.lenient:
+            verdict = verdict.as_warnings()
         if not verdict.refusals:
             return Answer(warnings=(*verdict.warnings, *rights.warnings))
         about = About(request.name, kind.reported_as, kind.name) if kind.reported_as else None

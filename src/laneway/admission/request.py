@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic
 
+from laneway.api import GROUP
 from laneway.kube.resource import T_co
 
 
@@ -54,10 +55,12 @@ class Request(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A right that a rule needs, on a resource of devices.harvesterhci.io."""
+    """A right that a rule needs; on a resource of Laneway's, unless the group is another one."""
 
     verb: str
     resource: str
     name: str
     subject: Requester | None = None
     """None: of the requester."""
+    namespace: str = ""
+    group: str = GROUP

@@ -27,6 +27,10 @@ class Verdict:
     def allowed(self) -> bool:
         return not self.refusals
 
+    def as_warnings(self) -> Verdict:
+        """The same, with everything allowed."""
+        return Verdict(warnings=(*(one.words for one in self.refusals), *self.warnings))
+
 
 ALLOWED = Verdict()
 

@@ -34,9 +34,16 @@ def review(
     uid: str = "",
     groups: Sequence[str] = (),
     extra: Mapping[str, Sequence[str]] | None = None,
+    namespace: str = "",
+    group: str = GROUP,
 ) -> dict[str, Any]:
-    """The question whether a user has a right on a resource of Laneway's; no name: on all."""
-    attributes = {"group": GROUP, "resource": resource, "name": name, "verb": verb}
+    """The question whether a user has a right on a resource; no name: on all.
+
+    The group is Laneway's unless another one is given; empty: the core group.
+    """
+    attributes = {"group": group, "resource": resource, "name": name, "verb": verb}
+    if namespace:
+        attributes["namespace"] = namespace
     spec: dict[str, Any] = {"resourceAttributes": attributes, "user": username}
     if uid:
         spec["uid"] = uid

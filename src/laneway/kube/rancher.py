@@ -23,6 +23,8 @@ MACHINE_GROUP = "rke-machine.cattle.io"
 VERSION = "v1"
 WORKSPACE = "fleet-default"
 """The namespace in which Rancher makes guest clusters."""
+CREDENTIALS = "cattle-global-data"
+"""The namespace of cloud credentials."""
 LABEL_GUEST_CLUSTER = "guestcluster.harvesterhci.io/name"
 """On a VM that a driver made: its cluster."""
 LABEL_POOL = "nodepool.harvesterhci.io/name"
@@ -85,6 +87,8 @@ class GuestCluster(_Part, frozen=True, kw_only=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: GuestClusterSpec = GuestClusterSpec()
+    changed: str = ""
+    """When its desired state was last changed, as Kubernetes writes it; empty: not known."""
 
 
 class MachineConfig(_Part, frozen=True, kw_only=True):
@@ -107,6 +111,8 @@ class MachineConfig(_Part, frozen=True, kw_only=True):
     """An Affinity as JSON, which may be in base64."""
     options: Mapping[str, Any] | None = None
     """All options of the driver that are set; None: not known."""
+    changed: str = ""
+    """As of a guest cluster."""
 
 
 class InfraMachine(_Part, frozen=True, kw_only=True):
@@ -153,14 +159,46 @@ def options(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def _config(_: type[MachineConfig], raw: bytes | msgspec.Raw) -> MachineConfig:
     fields = msgspec.json.decode(raw, type=dict[str, Any])
-    return replace(decode(MachineConfig, raw), options=options(fields))
+    found = decode(MachineConfig, raw)
+    return replace(found, options=options(fields), changed=_changed(raw))
+
+
+def _cluster(_: type[GuestCluster], raw: bytes | msgspec.Raw) -> GuestCluster:
+    return replace(decode(GuestCluster, raw), changed=_changed(raw))
+
+
+class _Managed(msgspec.Struct, frozen=True, rename="camel"):
+    """Which fields one client wrote last, and when."""
+
+    time: str | None = None
+    fields_v1: Mapping[str, msgspec.Raw] | None = msgspec.field(default=None, name="fieldsV1")
+
+
+class _ManagedMeta(msgspec.Struct, frozen=True, rename="camel"):
+    managed_fields: Sequence[_Managed] | None = None
+
+
+class _ManagedObject(msgspec.Struct, frozen=True):
+    metadata: _ManagedMeta = _ManagedMeta()
+
+
+_NOT_DESIRED = frozenset({"f:metadata", "f:status"})
+
+
+def _changed(raw: bytes | msgspec.Raw) -> str:
+    """When a client last wrote a field that is neither metadata nor status; empty: not known."""
+    entries = msgspec.json.decode(raw, type=_ManagedObject).metadata.managed_fields or ()
+    times = (one.time or "" for one in entries if {*(one.fields_v1 or ())} - _NOT_DESIRED)
+    return max(times, default="")
 
 
 LABEL_CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
 LABEL_MACHINE_POOL = "rke.cattle.io/rke-machine-pool-name"
 """On a Machine: its pool."""
 
-GUEST_CLUSTERS = Resource(GROUP, VERSION, "clusters", True, GuestCluster, "Cluster")
+GUEST_CLUSTERS = Resource(
+    GROUP, VERSION, "clusters", True, GuestCluster, "Cluster", decoder=_cluster
+)
 HARVESTER_CONFIGS, LANEWAY_CONFIGS = (
     Resource(
         CONFIG_GROUP,

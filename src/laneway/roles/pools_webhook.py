@@ -48,10 +48,14 @@ def pools_webhook(
     refuses: bool,
     **serving: Any,
 ) -> Webhook:
-    """One such webhook. `kubeconfigs`: a folder (`harvesters`); `serving`: as of `Webhook`."""
+    """One such webhook. `kubeconfigs`: a folder (`harvesters`); `serving`: as of `Webhook`.
+
+    What it admits counts at once only where `client_ca` keeps others from asking.
+    """
     metrics = PoolMetrics(registry)
     managed = ManagedSource(client)
     harvesters = FollowedHarvesters(kubeconfigs, metrics)
-    rules = PoolRules(managed, harvesters, metrics, refuses=refuses)
+    remembers = bool(serving.get("client_ca"))
+    rules = PoolRules(managed, harvesters, metrics, refuses=refuses, remembers=remembers)
     caches = PoolCaches(managed, harvesters)
     return Webhook(client, registry, caches, kinds=rules.kinds, **serving)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import msgspec
 import pytest
 
+from laneway.kube.client import Client
+from laneway.kube.cluster import User
 from laneway.kube.errors import ApiError, ForbiddenError, InvalidError
 from laneway.kube.rancher import GUEST_CLUSTERS, HARVESTER_CONFIGS
-from support.accounts import until
-from support.pool_guard import NAMESPACE, RESOURCE, Guard, devices
+from support.accounts import account, bound, right, until
+from support.pool_guard import NAMESPACE, RESOURCE, Guard, devices, spec
+from support.reviewing import review
 
 pytestmark = [pytest.mark.realapi, pytest.mark.timeout(120)]
 SMALL = {"cpuCount": "2", "memorySize": "4"}
@@ -94,18 +100,65 @@ async def test_a_configuration_that_changes_is_judged_with_all_its_machines(
     assert await guard.change_config("nc-guest-gpu", vgpuInfo="") == []
 
 
-async def test_two_clusters_at_once_do_not_get_the_same_devices(refusing: Guard) -> None:
-    """R9: between a change of a pool and its VMs nothing is reserved."""
+async def test_who_only_pretends_to_write_a_cluster_takes_nothing_from_others(
+    refusing: Guard,
+) -> None:
+    """Without a client CA, any client that reaches the port can send what API servers send."""
     guard = refusing
-    names = [f"c{number}" for number in range(6)]
-    for name in names:
-        await guard.config(f"nc-{name}-gpu", vgpuInfo=devices(RESOURCE, count=2), **SMALL)
-    outcomes = await asyncio.gather(
-        *(guard.cluster(name, gpu=1) for name in names), return_exceptions=True
+    await guard.config("nc-guest-gpu", vgpuInfo=devices(RESOURCE), **SMALL)
+    await guard.config("nc-forged-gpu", vgpuInfo=devices(RESOURCE), **SMALL)
+    meta = {"name": "forged", "namespace": NAMESPACE}
+    forged = {"metadata": meta, "spec": spec("forged", {"gpu": 4})}
+    body = review("clusters", new=forged, group=GUEST_CLUSTERS.group)
+    url = f"https://localhost:{guard.management.port}/v1/webhook/validation"
+    async with aiohttp.ClientSession() as http, http.post(url, json=body, ssl=False) as response:
+        assert (await response.json())["response"]["allowed"]
+    assert await guard.cluster("guest", gpu=3) == []
+
+
+async def test_who_may_not_read_a_credential_is_not_told_what_its_harvester_has(
+    refusing: Guard,
+) -> None:
+    """A guest cluster can name any credential, in a dry run as well."""
+    guard, chart = refusing, refusing.management
+    await guard.config("nc-mine-gpu", vgpuInfo=devices(RESOURCE), **SMALL)
+    body = {
+        "apiVersion": GUEST_CLUSTERS.api_version,
+        "kind": GUEST_CLUSTERS.kind,
+        "metadata": {"name": "mine"},
+        "spec": spec("mine", {"gpu": 5}),
+    }
+    for name in ("tenant", "owner"):
+        await chart.apply(account(name))
+        await chart.apply(bound(name, "laneway-test-writes"))
+    reads = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["cc-abcde"]}
+    writes = {"apiGroups": [GUEST_CLUSTERS.group], "resources": ["clusters"]}
+    await chart.apply(_role("laneway-test-writes", {**writes, "verbs": ["create"]}))
+    await chart.apply(_role("laneway-test-reads", {**reads, "verbs": ["get"]}))
+    reading = bound("owner", "laneway-test-reads")
+    await chart.apply({**reading, "metadata": {"name": "laneway-test-owner-reads"}})
+
+    async def said(name: str, need: str) -> str:
+        user = User(token=await chart.token(name, "default"))
+        async with Client(replace(chart.config, user=user)) as client:
+            await chart.granted(client, right(need))
+            with pytest.raises(ForbiddenError) as refused:
+                await client.create(GUEST_CLUSTERS, body, NAMESPACE, dry_run=True)
+        return refused.value.message
+
+    write = f"create clusters.{GUEST_CLUSTERS.group} {NAMESPACE}/"
+    words = await said("tenant", write)
+    assert "Pool gpu: Its machines cannot all start" in words
+    assert "n1" not in words
+    assert RESOURCE not in words
+    assert "node n1 has 2 free of 2" in await said(
+        "owner", "get secrets cattle-global-data/cc-abcde"
     )
-    refused = [one for one in outcomes if isinstance(one, ForbiddenError)]
-    assert (len(refused), len(outcomes) - len(refused)) == (4, 2)
-    assert not [one for one in outcomes if isinstance(one, Exception) and one not in refused]
+
+
+def _role(name: str, *rules: dict[str, Any]) -> dict[str, Any]:
+    kind = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}
+    return {**kind, "metadata": {"name": name}, "rules": list(rules)}
 
 
 async def test_what_was_wrong_before_hinders_no_write(guard: Guard, tmp_path: Path) -> None:

@@ -37,7 +37,6 @@ ANYWHERE = (
     "escalate clusterroles.rbac.authorization.k8s.io",
     "patch validatingwebhookconfigurations.admissionregistration.k8s.io laneway-pools-webhook",
     "create mutatingwebhookconfigurations.admissionregistration.k8s.io",
-    "create subjectaccessreviews.authorization.k8s.io",
 )
 MANAGED = (
     "clusters.provisioning.cattle.io",
@@ -70,6 +69,7 @@ FORBIDDEN = {
         *(f"{verb} {kind}" for verb in WRITES for kind in SUPPLY),
         *(f"patch {kind.replace('.', '/status.', 1)}" for kind in SUPPLY if "." in kind),
         "use pcideviceclaims.devices.harvesterhci.io",
+        "create subjectaccessreviews.authorization.k8s.io",
         "list settings.harvesterhci.io",
         "patch settings.harvesterhci.io overcommit-config",
         "get settings.harvesterhci.io overcommit-config",
@@ -78,7 +78,10 @@ FORBIDDEN = {
     ),
 }
 ALLOWED = {
-    WEBHOOK: [f"{verb} {kind}" for verb in ("list", "watch") for kind in MANAGED],
+    WEBHOOK: [
+        *(f"{verb} {kind}" for verb in ("list", "watch") for kind in MANAGED),
+        "create subjectaccessreviews.authorization.k8s.io",
+    ],
     READER: [
         *(f"{verb} {kind}" for verb in ("list", "watch") for kind in SUPPLY),
         "watch settings.harvesterhci.io overcommit-config",

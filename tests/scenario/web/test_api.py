@@ -163,6 +163,13 @@ async def test_behind_ranchers_address_the_link_leads_there(ask: Ask, admin: str
     assert RESOURCE in (await ask(link, admin)).body
 
 
+async def test_a_link_leads_to_the_path_that_was_asked(ask: Ask, admin: str) -> None:
+    """What is quoted in a path does not become more of it."""
+    path = f"/k8s/clusters/a%2F..%2F..%2Fx{CLUSTER}"
+    links = (await ask(path, admin)).body["links"]
+    assert set(links.values()) == {path, f"{path}?link=deviceCapacity"}
+
+
 async def test_who_may_not_list_devices_is_told_which_right_is_missing(
     troubled: SeparateSite, ask: Ask
 ) -> None:
@@ -233,7 +240,7 @@ async def test_floods_are_answered_with_when_to_come_again(
     refused = [one for one in many if one.status != 200]
     assert refused
     for reply in refused:
-        assert "with this token" in is_status(reply, 429, "TooManyRequests")
+        assert "of this user" in is_status(reply, 429, "TooManyRequests")
         assert int(reply.headers["Retry-After"]) == reply.body["details"]["retryAfterSeconds"] > 0
     invented = await asyncio.gather(*(ask(CLUSTER, f"invented-{n}") for n in range(30)))
     assert {one.status for one in invented} <= {401, 429}

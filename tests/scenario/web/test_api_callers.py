@@ -25,6 +25,7 @@ from laneway.web.session.attempts import Attempts, Rate
 from laneway.web.session.identity import Person, person_of
 from support.signing_in import ADMIN, ALICE, TOKENS, Place, cluster
 
+MORE = {f"alice-{number}": TOKENS[ALICE] for number in range(7)}
 UNLIMITED = Rate(10_000, 0.001)
 Ask = Callable[..., Coroutine[Any, Any, tuple[int, str]]]
 
@@ -65,7 +66,7 @@ class Recognising(Authenticator):
 
 @pytest.fixture
 def known() -> Recognising:
-    return Recognising(TOKENS)
+    return Recognising(TOKENS | MORE)
 
 
 @pytest.fixture
@@ -89,9 +90,9 @@ def reviews(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @contextlib.asynccontextmanager
 async def served(
-    config: ClusterConfig, clock: Clock, most: int = 8
+    config: ClusterConfig, clock: Clock, most: int = 8, of_a_user: Rate = UNLIMITED
 ) -> AsyncIterator[tuple[Site, Ask]]:
-    attempts, requests = Attempts(Rate(3, 60.0)), Attempts(UNLIMITED, UNLIMITED)
+    attempts, requests = Attempts(Rate(3, 60.0)), Attempts(of_a_user, UNLIMITED)
     found = Callers(config, attempts=attempts, requests=requests, most=most, clock=clock)
     site, app = Site(found), web.Application()
     app.router.add_get("/{path:.*}", site.answer)
@@ -128,7 +129,28 @@ async def test_a_token_is_believed_for_a_minute_and_costs_no_attempt_after(
             clock.now += 2
         known.take_back()
         assert await ask(ALICE) == (401, "sign_in.token_refused")
-        assert [(await ask(f"t{n}"))[0] for n in range(3)] == [401, 401, 429]
+        assert [(await ask(f"t{n}"))[0] for n in range(4)] == [401, 401, 401, 429]
+
+
+async def test_tokens_that_are_accepted_cost_no_attempt(place: Place, known: Recognising) -> None:
+    """Behind one address there are many programs."""
+    async with served(place.config, Clock()) as (_, ask):
+        for token in MORE:  # there are three attempts
+            assert await ask(token) == (200, "alice")
+        assert await ask(ADMIN) == (200, "admin")
+        assert [(await ask(f"t{n}"))[0] for n in range(4)] == [401, 401, 401, 429]
+
+
+async def test_requests_are_limited_by_user_however_many_tokens_one_has(
+    place: Place, reviews: list[str]
+) -> None:
+    async with served(place.config, Clock(), of_a_user=Rate(2, 600.0)) as (_, ask):
+        said = [await ask(token) for token in MORE]
+        assert [status for status, _ in said] == [200, 200, 429, 429, 429, 429, 429]
+        assert [words for _, words in said[2:]] == ["api.too_many"] * 3 + [
+            "api.too_many_tokens"
+        ] * 2
+        assert len(reviews) == 5
 
 
 async def test_the_least_used_is_forgotten_unless_it_is_being_answered(

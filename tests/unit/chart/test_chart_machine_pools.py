@@ -16,6 +16,7 @@ from laneway.admission.machine_pools.kinds import PoolRules
 from laneway.admission.machine_pools.managed import ManagedSource
 from laneway.admission.machine_pools.metrics import PoolMetrics
 from laneway.controllers.machine_pools.following import Informers
+from laneway.kube.access import REVIEWS
 from laneway.kube.client import Client
 from laneway.kube.cluster import Cluster, ClusterConfig
 from support.chart import MANAGEMENT, NAMESPACE, Object, find, render
@@ -55,11 +56,14 @@ def test_accounts_may_list_and_watch_what_is_followed_and_nothing_else() -> None
         (one.resource.group, one.resource.plural)
         for one in ManagedSource(client).informers.values()
     }
-    assert readable(role) == followed
+    *lists, asks = role["rules"]
+    assert readable({"rules": lists}) == followed
+    assert readable({"rules": [asks]}) == {(REVIEWS.group, REVIEWS.plural)}
+    assert asks["verbs"] == ["create"]
     assert readable(reader) == {
         (one.resource.group, one.resource.plural) for one in Informers.of(client).all
     }
-    for rule in (*role["rules"], *reader["rules"]):
+    for rule in (*lists, *reader["rules"]):
         assert rule["verbs"] == ["list", "watch"]
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
+
+from msgspec.structs import replace
 
 from laneway.admission.capk.guests import as_made, nodes_of
 from laneway.admission.capk.places import Place, place_of
@@ -78,7 +81,11 @@ def pool_of(found: Wanted, ledger: Ledger, world: World, name: str = "") -> pool
 
 
 def others(which: Name, ledger: Ledger, world: World) -> Iterator[pool.Pool]:
-    """All other sets that are still to get machines."""
+    """All other sets that are still to get machines.
+
+    Who writes one set need not know those of other namespaces, so these are not named.
+    """
+    hidden = itertools.count(1)
     sets: _Sets = (
         (LABEL_DEPLOYMENT, world.cluster_deployments),
         (LABEL_SET, world.cluster_sets),
@@ -96,8 +103,11 @@ def others(which: Name, ledger: Ledger, world: World) -> Iterator[pool.Pool]:
             if found is None:
                 continue
             other = pool_of(found, ledger, world, f"{meta.namespace}/{meta.name}")
-            if other.coming:
-                yield other
+            if not other.coming:
+                continue
+            if meta.namespace != which.namespace:
+                other = replace(other, name=f"set {next(hidden)} of other namespaces")
+            yield other
 
 
 def _found(which: Name, many: Many, world: World) -> Wanted | None:

@@ -10,10 +10,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from laneway.controllers.machine_pools.judged import with_cluster, with_config
-from laneway.controllers.machine_pools.look import Managed, by_pool
+from laneway.controllers.machine_pools.look import Managed, by_pool, patience
 from laneway.kube import rancher
 from laneway.kube.client import Client
 from laneway.kube.informer import Informer
@@ -72,7 +75,7 @@ class ManagedSource:
 
     def managed(self) -> Managed:
         """Everything as of now, with what is being written."""
-        found = self._stored()
+        found = replace(self._stored(), since=patience(datetime.now(UTC)))
         for (kind, _), admitted in self._pending():
             if kind == _CLUSTER:
                 found = with_cluster(found, admitted.object)
@@ -93,7 +96,8 @@ class ManagedSource:
         if object_.metadata.name:
             until = self._clock() + HOLD_SECONDS
             self._admitted.pop((kind, key_of(object_)), None)
-            self._admitted[kind, key_of(object_)] = _Admitted(object_, until)
+            changed = replace(object_, changed=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
+            self._admitted[kind, key_of(object_)] = _Admitted(changed, until)
             if len(self._admitted) > MOST:
                 del self._admitted[next(iter(self._admitted))]
 

@@ -78,7 +78,7 @@ def judged(
     for cluster in by_age:
         pools = tuple(_states(cluster, managed, supply, replaced))
         found.append(_judged(cluster, pools, supply, before))
-        before += _to_come(cluster, pools)
+        before += _to_come(cluster, pools, managed.since)
     return sorted(
         found, key=lambda one: (one.cluster.metadata.namespace, one.cluster.metadata.name)
     )
@@ -96,7 +96,7 @@ def judged_one(
         pool
         for other in managed.clusters
         if key_of(other) != key
-        for pool in _to_come(other, tuple(_states(other, managed, supply, NONE_REPLACED)))
+        for pool in _to_come(other, _states(other, managed, supply, NONE_REPLACED), managed.since)
     )
     before = [replace(pool, name=f"other pool {n}") for n, pool in enumerate(others, 1)]
     pools = tuple(_states(cluster, managed, supply, replaced))
@@ -135,15 +135,31 @@ def _judged(
     return ClusterState(cluster=cluster, pools=pools, judgement=judgement)
 
 
-def _to_come(cluster: GuestCluster, pools: Iterable[PoolState]) -> Iterator[Pool]:
-    """Pools with machines that have no VM yet; for a VM, the ledger keeps the devices."""
+def _to_come(cluster: GuestCluster, pools: Iterable[PoolState], since: str) -> Iterator[Pool]:
+    """Pools with machines that have no VM yet; for a VM, the ledger keeps the devices.
+
+    A pool that will not make any takes nothing from others.
+    """
     for state in pools:
+        if cluster.metadata.deletion_timestamp or state.spec.paused:
+            continue
+        if _last_sign(cluster, state) < since:
+            continue
         there = tuple(one._replace(placed=True) for one in state.pool.machines)
         pool = replace(
             state.pool, name=f"{cluster.metadata.name}/{state.pool.name}", machines=there
         )
         if not state.problems and pool.coming:
             yield pool
+
+
+def _last_sign(cluster: GuestCluster, state: PoolState) -> str:
+    """When a pool was changed or had its newest VM made; as late as can be, where nothing tells."""
+    times = [cluster.changed or cluster.metadata.creation_timestamp]
+    if state.config is not None:
+        times.append(state.config.changed or state.config.metadata.creation_timestamp)
+    times += [one.created for one in state.pool.machines]
+    return max(times) or "~"
 
 
 def _states(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -35,6 +36,7 @@ T = TypeVar("T", bound=KubeObject)
 
 OVERCOMMIT = "overcommit-config"
 """Harvester's setting."""
+PATIENCE_SECONDS = 3600.0
 
 
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +76,18 @@ class Managed(msgspec.Struct, frozen=True, kw_only=True):
     """What machines were made of: options of the driver, by kind of the configuration, namespace
     and name of the VM."""
     unknown: tuple[str, ...] = ()
+    since: str = ""
+    """Machines that no VM was made for since then are not expected any more (`patience`); empty:
+    all are expected."""
+
+
+def patience(now: datetime) -> str:
+    """An hour ago, as Kubernetes writes it: for so long a pool may make no VM.
+
+    Rounded down to ten minutes, so that looks at the same objects are the same.
+    """
+    then = now - timedelta(seconds=PATIENCE_SECONDS)
+    return f"{then.replace(minute=then.minute // 10 * 10):%Y-%m-%dT%H:%M:00Z}"
 
 
 async def harvester(client: Client) -> Supply:
@@ -135,6 +149,7 @@ async def management(client: Client, namespace: str) -> Managed:
         machines=by_pool(machines),
         unread=frozenset(unread),
         made_of=made_of,
+        since=patience(datetime.now(UTC)),
         unknown=tuple(dict.fromkeys(unknown)),
     )
 

@@ -38,11 +38,28 @@ REASONS = (
         remedy="Request fewer machines or devices in one of them.",
     ),
     ReasonText(
+        "MachinesHaveNoRoom",
+        _POOLS,
+        on="HarvesterConfig, Cluster",
+        meaning="Not all machines of a pool could start, and the requester may not know why.",
+        remedy="Request fewer machines or devices, or ask a user who may read the Secret of the "
+        "cloud credential.",
+    ),
+    ReasonText(
         "PlacementUncertain",
         _POOLS,
         on=_ON_SETS,
         meaning="Pools compete for the same nodes, and it depends on the scheduler who fits.",
         remedy="Bind the pools to different nodes, or leave more devices free.",
+    ),
+    ReasonText(
+        "RoomUncertain",
+        _POOLS,
+        on="HarvesterConfig, Cluster",
+        meaning="Machines of a pool may not start or not be replaced, and the requester may not "
+        "know why.",
+        remedy="Request fewer machines or devices, or ask a user who may read the Secret of the "
+        "cloud credential.",
     ),
     ReasonText(
         "SurgeBlocked",

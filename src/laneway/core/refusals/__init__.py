@@ -119,7 +119,9 @@ from laneway.core.refusals.machine_pools import (
     MachinePoolInvalid,
     MachinePoolShort,
     MachinesCompete,
+    MachinesHaveNoRoom,
     PlacementUncertain,
+    RoomUncertain,
     SurgeBlocked,
 )
 from laneway.core.refusals.plans import DeviceChanged, DeviceDisappeared, HostBusy, WriteFailed
@@ -270,6 +272,7 @@ __all__ = [
     "MachinePoolInvalid",
     "MachinePoolShort",
     "MachinesCompete",
+    "MachinesHaveNoRoom",
     "MigConfigurationEnabled",
     "MigModeDisabled",
     "MigOnly",
@@ -318,6 +321,7 @@ __all__ = [
     "ResourceNotFound",
     "ResourcePoolUnresolved",
     "RolloutBlocked",
+    "RoomUncertain",
     "SizesMixed",
     "SurgeBlocked",
     "TooFewVfs",

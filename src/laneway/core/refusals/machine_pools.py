@@ -9,6 +9,10 @@ from laneway.core.refusals.base import Refusal
 
 Counts = tuple[tuple[str, int], ...]
 """Names with numbers."""
+_NOT_TOLD = (
+    "The details are shown only to users who may read the Secret of the cloud credential. Request "
+    "fewer machines or devices, or ask such a user."
+)
 
 
 class NodeCompute(NamedTuple):
@@ -122,6 +126,28 @@ class MachinePoolShort(Refusal, frozen=True):
     @property
     def words(self) -> str:
         return f"Pool {self.pool}: {self.why.words}"
+
+
+class MachinesHaveNoRoom(Refusal, frozen=True):
+    """Not all machines can start; the requester may not know what the Harvester cluster has."""
+
+    @property
+    def words(self) -> str:
+        return (
+            "Its machines cannot all start on the Harvester cluster of its cloud credential. "
+            f"{_NOT_TOLD}"
+        )
+
+
+class RoomUncertain(Refusal, frozen=True):
+    """Machines may not start or not be replaced, and the requester may not know why."""
+
+    @property
+    def words(self) -> str:
+        return (
+            "Its machines may not all start, or not all be replaced, on the Harvester cluster of "
+            f"its cloud credential. {_NOT_TOLD}"
+        )
 
 
 class MachinePoolInvalid(Refusal, frozen=True):

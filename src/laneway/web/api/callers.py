@@ -1,8 +1,8 @@
 """Whose token a request brings, as the API server says.
 
 An accepted token is believed for a minute, and no longer than it says that it ends; then the API
-server is asked again, once for however many requests wait. Tokens that are not known cost an
-attempt of their sender, as those of the sign-in do, and requests of a known one are limited too. So
+server is asked again, once for however many requests wait. Tokens that are not accepted cost an
+attempt of their sender, as those of the sign-in do, and requests of one user are limited too. So
 neither a flood of invented tokens nor a program that never waits reaches the API server, or takes
 this process from its users. Of a token nothing is kept but its hash, and the client that uses it.
 """
@@ -39,8 +39,8 @@ from laneway.web.session.peers import Network, peer
 BELIEVED_SECONDS = 60.0
 MOST = 256
 """Tokens that are known at a time; of more, those that were not used for longest are forgotten."""
-OF_A_TOKEN, OF_ALL = Rate(30, 0.5), Rate(300, 0.02)
-"""Requests of one token, and of all."""
+OF_A_USER, OF_ALL = Rate(30, 0.5), Rate(300, 0.02)
+"""Requests of one user, and of all."""
 _FULL_SECONDS = 5.0
 
 
@@ -74,11 +74,11 @@ class Callers:
         most: int = MOST,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`attempts` counts unknown tokens by their senders, `requests` those of each token."""
+        """`attempts` counts unknown tokens by their senders, `requests` those of each user."""
         self._config = config
         self._proxies = proxies
         self._attempts = attempts or Attempts()
-        self._requests = requests or Attempts(OF_A_TOKEN, OF_ALL)
+        self._requests = requests or Attempts(OF_A_USER, OF_ALL)
         self._most = most
         self._clock = clock
         self._known: OrderedDict[str, Caller] = OrderedDict()
@@ -89,18 +89,23 @@ class Callers:
         """The user of a request. Raises Refused."""
         token = _token(request)
         key = hashlib.sha256(token.encode()).hexdigest()
-        if key in self._known:
-            if wait := self._requests.wait(key):
-                raise Refused(429, "api.too_many", retry=wait)
-        elif key not in self._asking and (
-            wait := self._attempts.wait(peer(request, self._proxies))
-        ):
-            raise Refused(429, "api.too_many_tokens", retry=wait)
         found = self._known.get(key)
-        if found is None or self._clock() >= found.until:
+        if found is not None:
+            self._count(found)
+            if self._clock() >= found.until:
+                found = await self._ask(key, token)
+        else:
+            sender = None if key in self._asking else peer(request, self._proxies)
+            if sender is not None and (wait := self._attempts.wait(sender)):
+                raise Refused(429, "api.too_many_tokens", retry=wait)
             found = await self._ask(key, token)
-            if self._known.get(key) is not found:
-                raise Refused(503, "api.no_room", retry=_FULL_SECONDS)
+            self._count(found)
+            if (
+                sender is not None
+            ):  # After the count: many tokens of one user cost attempts in the end.
+                self._attempts.refund(sender)
+        if self._known.get(key) is not found:
+            raise Refused(503, "api.no_room", retry=_FULL_SECONDS)
         self._known.move_to_end(key)
         found.uses += 1
         try:
@@ -118,6 +123,11 @@ class Callers:
         for one in self._known.values():
             await _close(one)
         self._known.clear()
+
+    def _count(self, caller: Caller) -> None:
+        """Count a request of a user. Raises Refused."""
+        if wait := self._requests.wait(caller.name):
+            raise Refused(429, "api.too_many", retry=wait)
 
     async def _ask(self, key: str, token: str) -> Caller:
         task = self._asking.get(key)

@@ -52,6 +52,7 @@ class Documents:
         self._places = Once[frozenset[Consumer]]()
         self._made = Once[OrderedDict[Seen, Document]]()
         self._turn = asyncio.Lock()
+        self._making: set[asyncio.Task[Document]] = set()
 
     async def whole(self, visit: Visit) -> Document:
         """Everything that is known of devices. Raises Refused."""
@@ -59,6 +60,18 @@ class Documents:
         places = self._places.get(lambda: _places(ledger), ledger)
         await holders.load_consumers(visit, places)
         seen = frozenset(one for one in places if holders.may_see(visit, one)), visit.may(GPUS)
+        # The thread goes on when the client goes away, and so does its turn.
+        task = asyncio.create_task(self._of(visit, ledger, seen))
+        self._making.add(task)
+        task.add_done_callback(self._made_one)
+        return await asyncio.shield(task)
+
+    def _made_one(self, task: asyncio.Task[Document]) -> None:
+        self._making.discard(task)
+        if not task.cancelled():
+            task.exception()  # Who waited may be gone.
+
+    async def _of(self, visit: Visit, ledger: Ledger, seen: Seen) -> Document:
         async with self._turn:
             now = standing(visit.caches)
             made = self._made.get(OrderedDict, ledger, now.creatable_as_of)

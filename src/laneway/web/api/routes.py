@@ -94,7 +94,8 @@ class Api:
             return web.json_response(free)
         if link is not None:
             raise Refused(404, "api.no_link", {"link": link[:80]})
-        links = {"self": request.path, LINK: f"{request.path}?link={LINK}"}
+        path = request.rel_url.raw_path  # As it was asked: what was quoted stays quoted.
+        links = {"self": path, LINK: f"{path}?link={LINK}"}
         return web.json_response({"id": "local", "type": "cluster", "links": links})
 
 

@@ -70,6 +70,12 @@ class Attempts:
             self._all.left -= 1
         return seconds
 
+    def refund(self, peer: str) -> None:
+        """Give back an attempt that was counted."""
+        bucket = self._peers.get(_place(peer))
+        for one in (self._all, *([bucket] if bucket is not None else ())):
+            one.left = min(one.rate.burst, one.left + 1)
+
 
 def _place(peer: str) -> str:
     try:

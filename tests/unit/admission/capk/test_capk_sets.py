@@ -17,6 +17,7 @@ from laneway.kube.resource import Key
 RESOURCE = "nvidia.com/NVIDIA_A2-4Q"
 REPLICAS = "spec.replicas"
 TOO_FEW = [(REPLICAS, "InsufficientDevices")]
+SECRET = {"namespace": "secret"}
 NO_SURGE = {"maxSurge": 0, "maxUnavailable": 1}
 KINDS = ["MachineDeployment", "MachineSet", "KubeadmControlPlane"]
 WAITS = "waits for room for a new machine before it deletes an old one: the nodes lack 1 x"
@@ -177,6 +178,17 @@ async def test_what_others_are_still_to_get_is_told(scene: Any) -> None:
     owned = scene.many(3, kind="MachineSet", ownerReferences=[owner | {"controller": True}])
     scene.knows("cluster_sets", owned)
     assert await scene.warned(scene.many(1, limits=NO_SURGE)) == []
+
+
+async def test_sets_of_other_namespaces_count_and_are_not_named(scene: Any) -> None:
+    meta = {"metadata": {"name": "c", "namespace": "secret"}}
+    scene.knows("kubevirt_clusters", {**meta, "spec": {}})
+    scene.knows("kubevirt_templates", scene.template() | {"metadata": {"name": "gpu", **SECRET}})
+    scene.knows("cluster_deployments", scene.many(3, name="project-x", **SECRET))
+    [said] = await scene.warned(scene.many(2, limits=NO_SURGE))
+    assert "set 1 of other namespaces (3)" in said
+    assert "secret" not in said
+    assert "project-x" not in said
 
 
 async def test_a_set_of_a_deployment_is_judged_with_that(scene: Any) -> None:

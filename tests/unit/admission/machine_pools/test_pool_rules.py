@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +23,16 @@ from laneway.admission.metrics import AdmissionMetrics, Outcome
 from laneway.admission.review import read
 from laneway.admission.world import World
 from laneway.api import decode
+from laneway.controllers.machine_pools.look import Supply
+from laneway.controllers.machine_pools.writes.case import Harvester
+from laneway.core.ledger.build import build
+from laneway.core.ledger.facts import DeviceFact, Facts, NodeFact
 from laneway.kube.client import Client
 from laneway.kube.rancher import CONFIG_GROUP, GROUP, GuestCluster
 from support.reviewing import SILENT, review
 
+OLD = {"namespace": "fleet", "creationTimestamp": "2020-01-01T00:00:00Z"}
+A2 = "nvidia.com/NVIDIA_A2-4Q"
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
     lambda inner: (
@@ -92,6 +100,69 @@ def asked(resource: str, group: str, new: Any, old: Any) -> Any:
     question = review(resource, operation, named, None, group=group)
     question["request"] |= {"object": new, "oldObject": old, "namespace": "fleet"}
     return read(msgspec.json.encode(question))
+
+
+class One:
+    """A Harvester cluster whose only node has two vGPUs."""
+
+    def of(self, _credential: str) -> Harvester:
+        devices = tuple(DeviceFact("n1", A2, name) for name in ("d1", "d2"))
+        return Harvester("it", Supply(ledger=build(Facts(devices, (), (NodeFact("n1"),)))))
+
+    def all(self) -> Sequence[Harvester]:
+        return [self.of("")]
+
+
+def of_one(client: Client, *, remembers: bool) -> Judging:
+    """That of a webhook that knows this one."""
+    registry = CollectorRegistry()
+    metrics, own = AdmissionMetrics(registry), PoolMetrics(registry)
+    rules = PoolRules(ManagedSource(client), One(), own, refuses=True, remembers=remembers)
+    return Judging(rules.kinds, World(), AccessReviews(client, metrics), metrics)
+
+
+def a_cluster(name: str, credential: str) -> Any:
+    pool = {
+        "name": "gpu",
+        "quantity": 2,
+        "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1},
+        "machineConfigRef": {"kind": "HarvesterConfig", "name": name},
+    }
+    spec = {"cloudCredentialSecretName": credential, "rkeConfig": {"machinePools": [pool]}}
+    return {"metadata": OLD | {"name": name}, "spec": spec}
+
+
+async def both(judging: Judging, credential: str = "") -> Any:
+    """What is said of two clusters that are created at once, each with all devices."""
+    for name in ("first", "second"):
+        info = json.dumps({"vGPURequests": [{"name": "", "deviceName": A2}]})
+        config = {"metadata": OLD | {"name": name}, "vgpuInfo": info}
+        await judging.validate(asked("harvesterconfigs", CONFIG_GROUP, config, None))
+        found = await judging.validate(asked("clusters", GROUP, a_cluster(name, credential), None))
+    return found.answer
+
+
+async def test_of_two_clusters_at_once_the_second_one_does_not_get_what_the_first_gets() -> None:
+    """R9: between a change of a pool and its VMs nothing is reserved."""
+    answer = await both(of_one(Client(SILENT), remembers=True))
+    assert answer.denial is not None
+    assert "Pool gpu: Its machines cannot all start" in answer.denial.message
+
+
+async def test_where_anybody_may_ask_nothing_that_is_asked_counts() -> None:
+    answer = await both(of_one(Client(SILENT), remembers=False))
+    assert answer.denial is None
+
+
+async def test_while_rights_cannot_be_checked_writes_pass_and_nothing_is_told() -> None:
+    async with Client(SILENT, connect_delays=()) as client:
+        judging = of_one(client, remembers=True)
+        answer = await both(judging, "cattle-global-data:cc-abcde")
+    assert answer.denial is None
+    said = " ".join(answer.warnings)
+    assert "Pool gpu: Its machines cannot all start" in said
+    assert "get secrets cattle-global-data/cc-abcde could not be checked" in said
+    assert "n1" not in said
 
 
 def test_what_was_admitted_and_never_stored_is_forgotten() -> None:

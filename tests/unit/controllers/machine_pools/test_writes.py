@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from laneway.api import decode
-from laneway.controllers.machine_pools.look import Managed, Supply
-from laneway.controllers.machine_pools.writes.case import NOTHING, Harvester, Outcome
+from laneway.api import decode, to_builtins
+from laneway.controllers.machine_pools.look import Managed, Supply, patience
+from laneway.controllers.machine_pools.writes.case import NOTHING, Harvester, Outcome, pools_of
 from laneway.controllers.machine_pools.writes.clusters import of_cluster
 from laneway.controllers.machine_pools.writes.configs import of_config
 from laneway.core.ledger.build import build
@@ -119,6 +122,77 @@ def test_what_others_are_still_to_get_counts_at_any_age() -> None:
     assert of_cluster(cluster("old", gpu=1), cluster("old", gpu=2), there, has).refusals == ()
 
 
+NOW = datetime(2026, 11, 26, 12, 30, tzinfo=UTC)
+LATELY, LONG_AGO = "2026-11-26T12:00:00Z", "2026-11-26T10:00:00Z"
+
+
+def asked_for(found: GuestCluster, made: str, spec_changed: str = "", **meta: Any) -> GuestCluster:
+    """A guest cluster with its times, as the management cluster tells them."""
+    raw = to_builtins(found)
+    wrote = [
+        {"time": LATELY, "subresource": "status", "fieldsV1": {"f:status": {}}},
+        {"time": LATELY, "fieldsV1": {"f:metadata": {"f:annotations": {}}}},
+    ]
+    if spec_changed:
+        wrote.append({"time": spec_changed, "fieldsV1": {"f:metadata": {}, "f:spec": {}}})
+    raw["metadata"] |= {"creationTimestamp": made, "managedFields": wrote, **meta}
+    raw["spec"] = {
+        "rkeConfig": {
+            "machinePools": [
+                {"name": pool.name, "quantity": pool.quantity, "paused": pool.paused}
+                | {"machineConfigRef": {"kind": KIND, "name": pool.name}}
+                for pool in pools_of(found)
+            ]
+        }
+    }
+    return rancher.GUEST_CLUSTERS.decode(msgspec.json.encode(raw))
+
+
+@pytest.mark.parametrize(
+    ("other", "counts"),
+    [
+        (asked_for(cluster("other", gpu=2), LATELY), True),
+        (asked_for(cluster("other", gpu=2), LONG_AGO), False),
+        (asked_for(cluster("other", gpu=2), LONG_AGO, LATELY), True),
+        (asked_for(cluster("other", gpu=2), LONG_AGO, LONG_AGO), False),
+        (asked_for(cluster("other", gpu=2), LATELY, deletionTimestamp=LATELY), False),
+        (asked_for(cluster("other", gpu={"quantity": 2, "paused": True}), LATELY), False),
+    ],
+)
+def test_a_pool_that_makes_no_vms_takes_nothing_from_others(
+    other: GuestCluster, *, counts: bool
+) -> None:
+    """Neither what writes of statuses and annotations tell is a change of what is desired."""
+    there = replace(managed(other), since=patience(NOW))
+    outcome = of_cluster(None, cluster("guest", gpu=1), there, Two(default=supply(2)))
+    assert bool(outcome.refusals) is counts
+
+
+def test_a_pool_goes_on_while_its_configuration_changes_or_vms_are_made() -> None:
+    other = asked_for(cluster("other", gpu=2), LONG_AGO)
+    stored = rancher.HARVESTER_CONFIGS.decode(
+        msgspec.json.encode(
+            {
+                "metadata": {
+                    "name": "gpu",
+                    "namespace": "fleet",
+                    "creationTimestamp": LONG_AGO,
+                    "managedFields": [{"time": LATELY, "fieldsV1": {"f:vgpuInfo": {}}}],
+                },
+                "vgpuInfo": config("gpu").vgpu_info,
+            }
+        )
+    )
+    changed = replace(managed(other, configs={"gpu": stored}), since=patience(NOW))
+    new, has = cluster("guest", gpu=1), Two(default=supply(2))
+    assert of_cluster(None, new, changed, has).refusals
+    there = replace(managed(other), since=patience(NOW))
+    for made, is_room in ((LATELY, False), (LONG_AGO, True)):
+        machine = replace(vm("other", "other-1"), created=made)
+        found = of_cluster(None, new, there, Two(default=supply(2, machine)))
+        assert (found.refusals == ()) is is_room
+
+
 def test_a_machine_of_another_cluster_that_waits_counts_once() -> None:
     """The ledger keeps a device for it; there is another one for a new machine."""
     there = managed(cluster("first", gpu=1))
@@ -208,6 +282,8 @@ def test_devices_of_which_nothing_is_known_are_not_called_missing() -> None:
     assert of_config(KIND, None, config("gpu", A2), managed(), away) == NOTHING
     known = Two(default=supply(1), other=supply(1, resource=T4))
     assert of_config(KIND, None, config("gpu", T4), managed(), known) == NOTHING
+    [words] = said(of_config(KIND, None, config("gpu", T4), managed(), Two(default=supply(1))))
+    assert words.startswith(f"{T4}: no node has such a device. To configure")
 
 
 SIZES = st.integers(0, 4)

@@ -12,7 +12,7 @@ from laneway.controllers.machine_pools.judged import NONE_REPLACED, Replaced, ju
 from laneway.controllers.machine_pools.look import Managed, Supply
 from laneway.core.machine_pools.judge import About
 from laneway.core.phrases import listed
-from laneway.core.refusals import MachinePoolShort, Refusal
+from laneway.core.refusals import MachinePoolShort, MachinesHaveNoRoom, Refusal, RoomUncertain
 from laneway.kube.rancher import CONFIGS, GuestCluster, MachinePool
 
 
@@ -24,10 +24,14 @@ class Harvester(NamedTuple):
     """What it has; None: not known."""
     why: str = ""
     """Why that is not known, as the end of a sentence."""
+    told: bool = True
+    """Whether the requester may be told what it has."""
 
     @property
     def unknown(self) -> str:
         """The same as a sentence."""
+        if not self.told:
+            return "the Harvester cluster of the cloud credential is not known."
         return f"the Harvester cluster {self.name} is not known: {self.why}."
 
 
@@ -89,8 +93,9 @@ def judged(case: Case, harvesters: Harvesters) -> Outcome:
     names: dict[str, set[str]] = {}
     for pool in pools_of(case.after):
         if pool.name in case.changed:
-            harvester = harvesters.of(_credential(case.after, pool))
-            there[harvester.name] = harvester
+            harvester = harvesters.of(credential_of(case.after, pool))
+            before = there.get(harvester.name, harvester)
+            there[harvester.name] = harvester._replace(told=harvester.told and before.told)
             names.setdefault(harvester.name, set()).add(pool.name)
     found = NOTHING
     for name, harvester in sorted(there.items()):
@@ -128,7 +133,20 @@ def _on_one(case: Case, harvester: Harvester, names: set[str], harvesters: Harve
             if pool in names or (pool, refusal.reason) not in known:
                 yield MachinePoolShort(f"{pool}{case.title}", refusal)
 
-    return Outcome(tuple(new(after.refusals)), tuple(new(after.warnings)))
+    found = Outcome(tuple(new(after.refusals)), tuple(new(after.warnings)))
+    return found if harvester.told else _without_details(found)
+
+
+def _without_details(found: Outcome) -> Outcome:
+    """What may be said of pools to a requester who may not know what the Harvester cluster has."""
+
+    def pools(said: Sequence[Refusal]) -> Iterator[str]:
+        yield from dict.fromkeys(one.pool for one in said if isinstance(one, MachinePoolShort))
+
+    return Outcome(
+        tuple(MachinePoolShort(one, MachinesHaveNoRoom()) for one in pools(found.refusals)),
+        tuple(MachinePoolShort(one, RoomUncertain()) for one in pools(found.warnings)),
+    )
 
 
 def _on(cluster: GuestCluster, harvester: str, harvesters: Harvesters) -> GuestCluster:
@@ -139,7 +157,7 @@ def _on(cluster: GuestCluster, harvester: str, harvesters: Harvesters) -> GuestC
     pools = [
         pool
         for pool in rke.machine_pools
-        if harvesters.of(_credential(cluster, pool)).name == harvester
+        if harvesters.of(credential_of(cluster, pool)).name == harvester
     ]
     if len(pools) == len(rke.machine_pools):
         return cluster
@@ -147,5 +165,6 @@ def _on(cluster: GuestCluster, harvester: str, harvesters: Harvesters) -> GuestC
     return replace(cluster, spec=spec)
 
 
-def _credential(cluster: GuestCluster, pool: MachinePool) -> str:
+def credential_of(cluster: GuestCluster, pool: MachinePool) -> str:
+    """The cloud credential by which machines of a pool are made; may be empty."""
     return pool.cloud_credential_secret_name or cluster.spec.cloud_credential_secret_name

@@ -26,9 +26,6 @@ from laneway.core.refusals import MachinePoolInvalid, NoNodeHasResource
 from laneway.kube.rancher import GuestCluster, MachineConfig
 from laneway.kube.resource import key_of
 
-_LISTED = 12
-"""So many resources are named where one is not known."""
-
 
 def of_config(
     kind: str,
@@ -46,7 +43,7 @@ def of_config(
         return Outcome(
             tuple(MachinePoolInvalid(one.field, str(one)) for one in problems if one not in known)
         )
-    found, users = NOTHING, list(_users(managed, kind, new))
+    found, users = NOTHING, list(users_of(managed, kind, new))
     for cluster, pools in users:
         case = Case(
             before=cluster,
@@ -66,7 +63,7 @@ def of_config(
     return found
 
 
-def _users(
+def users_of(
     managed: Managed, kind: str, config: MachineConfig
 ) -> Iterator[tuple[GuestCluster, frozenset[str]]]:
     """The clusters with a configuration, and the names of its pools there."""
@@ -90,7 +87,10 @@ def _asks_for_no_more(old: Asked, new: Asked) -> bool:
 
 
 def _unknown_devices(names: list[str], harvesters: Harvesters) -> Outcome:
-    """Devices that no node has, of a configuration that no cluster has yet."""
+    """Devices that no node has, of a configuration that no cluster has yet.
+
+    It names no cloud credential, so nothing is said of what the Harvester clusters have.
+    """
     there = harvesters.all()
     supplies = [one.supply for one in there if one.supply is not None]
     homes = {name for supply in supplies for name in supply.ledger.homes}
@@ -98,8 +98,7 @@ def _unknown_devices(names: list[str], harvesters: Harvesters) -> Outcome:
     if not missing:
         return NOTHING
     if len(supplies) < len(there) or not there:
-        whys = [one.unknown for one in there if one.supply is None]
-        why = " ".join(whys) or "no Harvester cluster is known."
-        return Outcome(unchecked=(f"Laneway did not check {listed(missing)}: {why}",))
-    known = tuple(sorted(homes))[:_LISTED]
-    return Outcome(tuple(NoNodeHasResource(name, known) for name in missing))
+        which = "not every" if supplies else "no"
+        words = f"Laneway did not check {listed(missing)}: {which} Harvester cluster is known."
+        return Outcome(unchecked=(words,))
+    return Outcome(tuple(NoNodeHasResource(name, ()) for name in missing))
