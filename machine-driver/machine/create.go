@@ -14,6 +14,10 @@ import (
 // Create makes the VM and waits until it runs and has an address. Where that fails, it removes what it
 // has made: a VM that waits for devices takes them from others as soon as some are free.
 func (m *Machine) Create(ctx context.Context) error {
+	if m.MachineID == "" {
+		return fmt.Errorf("%s is not created: the machine has not passed the check before its creation",
+			m.title())
+	}
 	client, err := m.connect()
 	if err != nil {
 		return err
