@@ -9,6 +9,7 @@ import (
 
 	"docker-machine-driver-laneway/cluster"
 	"docker-machine-driver-laneway/manifest"
+	"docker-machine-driver-laneway/plugin"
 )
 
 // Create makes the VM and waits until it runs and has an address. Where that fails, it removes what it
@@ -47,7 +48,8 @@ func (m *Machine) Create(ctx context.Context) error {
 
 func (m *Machine) finish(
 	ctx context.Context, client *cluster.Client, userData string, made *virtualMachine,
-) error {
+) (err error) {
+	defer plugin.Caught(&err) // or the VM would stay
 	path := cluster.Path("v1", m.VMNamespace, secrets)
 	secret := manifest.Secret(&m.Settings, userData, made.Metadata.UID)
 	if err := client.Create(ctx, path, secret, nil); err != nil {

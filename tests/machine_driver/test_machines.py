@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from laneway.kube.kubevirt import VIRTUAL_MACHINES
 from laneway.kube.rancher import LABEL_GUEST_CLUSTER, LABEL_MACHINE_SET, LABEL_POOL
 from laneway.simcluster.harvester.volumes import CLAIMS
 from laneway.simcluster.kubevirt.objects import INSTANCES
-from support.machine_driver import Machines, host_devices, vgpus
+from support.machine_driver import QUICK, Machines, Programs, build, host_devices, vgpus
 from support.worlds import World
 
 Q4, RESOURCE = "NVIDIA A2-4Q", "nvidia.com/NVIDIA_A2-4Q"
@@ -207,6 +208,30 @@ async def test_a_machine_that_fails_whenever_it_starts_ends_with_the_reason(
     failed = await machines.run("create", NAME, error=None, vgpu_info=vgpus(RESOURCE))
     assert "cannot open /dev/vfio/7: Device or resource busy" in failed.error
     assert failed.error.endswith(f"VM default/{NAME} is removed")
+    assert await names(world, VIRTUAL_MACHINES) == set()
+
+
+@pytest.mark.parametrize(
+    ("variable", "begin", "end"),
+    [
+        ("machine.settling", "error with pre-create check: ", ""),
+        (
+            "machine.addressTimeout",
+            "error in driver during machine creation: ",
+            f". VM default/{NAME} is removed",
+        ),
+    ],
+)
+async def test_a_fault_of_the_driver_is_an_error_of_the_call_and_leaves_no_vm(
+    world: World, machines: Machines, tmp_path: Path, variable: str, begin: str, end: str
+) -> None:
+    """A time that is none has the driver panic where it reads it."""
+    await world.add("node1", "a2")
+    driver = build(tmp_path / "faulty", *QUICK, f"{variable}=never")
+    faulty = Machines(Programs(driver, machines.programs.client), tmp_path, machines.options)
+    fault = 'the driver failed by a fault of its own: time: invalid duration "never"'
+    done = await faulty.run("create", NAME, error=begin + fault + end)
+    assert done.status == ""
     assert await names(world, VIRTUAL_MACHINES) == set()
 
 
