@@ -11,9 +11,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from kapilite.credentials.pki import ensure
 from kubebasics import yaml_text
 from laneway.kube.client import Client
 from laneway.kube.config import load
@@ -111,6 +114,31 @@ async def test_credentials_that_are_not_accepted(checked: Machines) -> None:
     done = await checked.run("create", NAME, error=None, kubeconfig_content=other)
     assert "does not accept the credentials of the kubeconfig" in done.error
     assert "invalid-token" not in done.error
+
+
+async def test_no_redirect_leads_to_another_server(alone: Machines, tmp_path: Path) -> None:
+    """Only the kubeconfig says which server the driver speaks to, and that by https."""
+    asked = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        raise web.HTTPFound("/elsewhere")
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    server = TestServer(app, host="127.0.0.1", scheme="https")
+    await server.start_server(ssl=ensure(str(tmp_path / "pki")).ssl_context())
+    async with server:
+        cluster = {"server": str(server.make_url("")), "insecure-skip-tls-verify": True}
+        kubeconfig = {
+            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+            "clusters": [{"name": "a", "cluster": cluster}],
+            "users": [{"name": "a", "user": {"token": "geheim"}}],
+        }
+        text = json.dumps(kubeconfig)
+        done = await alone.run("create", NAME, error=None, kubeconfig_content=text)
+    assert done.error == f"{CHECK}the version of Harvester cannot be read: HTTP status 302"
+    assert "/elsewhere" not in asked
 
 
 async def test_a_cluster_that_is_no_harvester(checked: Machines, serving: Served) -> None:
