@@ -63,10 +63,10 @@ type user struct {
 const requestTimeout = 30 * time.Second
 
 // New is a client for the cluster of a kubeconfig. With an empty one, the file that KUBECONFIG names
-// is read. An error says what is wrong with the kubeconfig, and repeats nothing of it but names.
+// is read; only this one may name further files. An error says what is wrong with the kubeconfig, and repeats nothing of it but names.
 func New(content string) (*Client, error) {
-	folder := ""
-	if content == "" {
+	folder, pasted := "", content != ""
+	if !pasted {
 		path := os.Getenv("KUBECONFIG")
 		if path == "" {
 			return nil, errors.New("kubeconfigContent is empty: give the kubeconfig of the Harvester " +
@@ -78,14 +78,14 @@ func New(content string) (*Client, error) {
 		}
 		content, folder = string(data), filepath.Dir(path)
 	}
-	client, err := parse(content, folder)
+	client, err := parse(content, folder, pasted)
 	if err != nil {
 		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
 	return client, nil
 }
 
-func parse(content, folder string) (*Client, error) {
+func parse(content, folder string, pasted bool) (*Client, error) {
 	var found kubeconfig
 	// The errors of the decoder repeat what they stumble over, which may be a token.
 	if err := yaml.NewDecoder(strings.NewReader(content)).Decode(&found); err != nil {
@@ -95,8 +95,13 @@ func parse(content, folder string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if pasted {
+		if err := refuseFiles(server, user); err != nil {
+			return nil, err
+		}
+	}
 	address, err := url.Parse(server.Server)
-	if err != nil || address.Host == "" || (address.Scheme != "https" && address.Scheme != "http") {
+	if err != nil || address.Host == "" || address.Scheme != "https" {
 		return nil, fmt.Errorf("its server %.200q is not a URL with https", server.Server)
 	}
 	address.Path = strings.TrimRight(address.Path, "/")
@@ -106,11 +111,33 @@ func parse(content, folder string) (*Client, error) {
 	}
 	client := &Client{
 		server: address,
-		http:   &http.Client{Transport: transport, Timeout: requestTimeout},
+		http:   &http.Client{Transport: transport, Timeout: requestTimeout, CheckRedirect: stay},
 		user:   user.Username, password: user.Password,
 	}
 	client.token, err = user.token(folder)
 	return client, err
+}
+
+// stay follows no redirect: API servers send none, and another server would not be the one that was
+// checked.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// refuseFiles: a kubeconfig from a form is read where Rancher runs the driver. Whoever writes it must
+// not have files of that place sent to a server of theirs, nor learn which exist.
+func refuseFiles(server *server, user *user) error {
+	for _, one := range []struct{ field, path, instead string }{
+		{"certificate-authority", server.CAFile, "certificate-authority-data"},
+		{"client-certificate", user.CertFile, "client-certificate-data"},
+		{"client-key", user.KeyFile, "client-key-data"},
+		{"tokenFile", user.TokenFile, "token"},
+	} {
+		if one.path != "" {
+			return fmt.Errorf("its %s names a file, and the driver reads no files for a kubeconfig that "+
+				"was given as text. Put the content into the kubeconfig, as %s; for certificates, "+
+				"`kubectl config view --flatten --minify --raw` does that", one.field, one.instead)
+		}
+	}
+	return nil
 }
 
 // current gives the cluster and the user of the current context, or of the only one.

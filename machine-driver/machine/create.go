@@ -9,11 +9,16 @@ import (
 
 	"docker-machine-driver-laneway/cluster"
 	"docker-machine-driver-laneway/manifest"
+	"docker-machine-driver-laneway/plugin"
 )
 
 // Create makes the VM and waits until it runs and has an address. Where that fails, it removes what it
 // has made: a VM that waits for devices takes them from others as soon as some are free.
 func (m *Machine) Create(ctx context.Context) error {
+	if m.MachineID == "" {
+		return fmt.Errorf("%s is not created: the machine has not passed the check before its creation",
+			m.title())
+	}
 	client, err := m.connect()
 	if err != nil {
 		return err
@@ -43,7 +48,8 @@ func (m *Machine) Create(ctx context.Context) error {
 
 func (m *Machine) finish(
 	ctx context.Context, client *cluster.Client, userData string, made *virtualMachine,
-) error {
+) (err error) {
+	defer plugin.Caught(&err) // or the VM would stay
 	path := cluster.Path("v1", m.VMNamespace, secrets)
 	secret := manifest.Secret(&m.Settings, userData, made.Metadata.UID)
 	if err := client.Create(ctx, path, secret, nil); err != nil {

@@ -126,10 +126,10 @@ func (m *Machine) instance(ctx context.Context) (*instance, error) {
 	return &found, err
 }
 
-// isOwn says whether this driver made a VM for this machine. Machines of Harvester's driver have no
-// mark, and neither has their configuration.
+// isOwn says whether this driver made a VM for this machine. A machine without an id has passed no
+// check, so nothing was made for it.
 func (m *Machine) isOwn(vm *virtualMachine) bool {
-	return m.MachineID == "" || vm.Metadata.Annotations[manifest.AnnotationMachine] == m.MachineID
+	return m.MachineID != "" && vm.Metadata.Annotations[manifest.AnnotationMachine] == m.MachineID
 }
 
 // State is the state of the machine. That there is no VM is an error.

@@ -36,6 +36,11 @@ func (m *Machine) PreCreateCheck(ctx context.Context) error {
 	if err := m.checkNetworks(ctx, client); err != nil {
 		return err
 	}
+	if m.SSHPrivateKeyPath != "" {
+		if _, _, err := m.givenKeys(); err != nil {
+			return err
+		}
+	}
 	m.MachineID = random(16)
 	if _, err := m.userData(); err != nil {
 		return err

@@ -78,7 +78,7 @@ func (m *Machine) delete(ctx context.Context, client *cluster.Client, vm *virtua
 }
 
 // removedDisks are the claims that Harvester deletes with the VM. Disks that were added while it ran
-// stay, unless its annotation says that all of the guest cluster go.
+// stay, unless its annotation says that all of the guest cluster go, and the configuration names it.
 func (m *Machine) removedDisks(
 	ctx context.Context, client *cluster.Client, vm *virtualMachine,
 ) ([]string, error) {
@@ -89,8 +89,13 @@ func (m *Machine) removedDisks(
 			found[volume.Claim.Name] = true
 		}
 	}
-	if guest, _ := manifest.Pool(m.Settings.MachineName, m.ClusterName); all && guest != "" {
-		query := url.Values{"labelSelector": {manifest.LabelCluster + "=" + guest}}
+	selector := manifest.ClusterSelector(&m.Settings)
+	if all && selector == "" {
+		say("Warning: the configuration of %s has no clusterName. Disks of the guest cluster that the VM "+
+			"does not have stay.", m.title())
+	}
+	if all && selector != "" {
+		query := url.Values{"labelSelector": {selector}}
 		var list struct {
 			Items []struct {
 				Metadata metadata `json:"metadata"`

@@ -13,8 +13,8 @@ var labelValues = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-
 
 // labels say to what the machine belongs.
 //
-// Rancher names a machine CLUSTER-POOL-HASH-RANDOM. Only the driver named harvester is told the name
-// of the cluster; without it, the last word before the hash is taken for the pool.
+// Rancher names a machine CLUSTER-POOL-HASH-RANDOM, so the set of machines, CLUSTER-POOL, is known
+// without knowing where the pool begins.
 func labels(s *settings.Settings) object {
 	found := object{labelCreator: creator, labelVM: labelValue(s.MachineName)}
 	words := strings.Split(s.MachineName, "-")
@@ -23,35 +23,45 @@ func labels(s *settings.Settings) object {
 		set = append(set, words[:len(words)-2]...)
 	}
 	found[labelSet] = labelValue(strings.Join(set, "-"))
-	if cluster, pool := Pool(s.MachineName, s.ClusterName); cluster != "" && pool != "" {
-		found[LabelCluster], found[labelPool] = labelValue(cluster), labelValue(pool)
+	if cluster, pool := membership(s.MachineName, s.ClusterName); pool != "" {
+		found[labelCluster], found[labelPool] = labelValue(cluster), labelValue(pool)
 	}
 	return found
 }
 
-// Pool gives the guest cluster and the machine pool of a machine, as far as its name tells.
-func Pool(machine, cluster string) (string, string) {
-	own := machine
-	if cluster != "" {
-		if own = strings.TrimPrefix(machine, cluster+"-"); own == machine {
-			return cluster, ""
+// membership gives the guest cluster and the pool of a machine; both are empty where its name does not
+// tell them. Only the driver named harvester is told the name of the cluster by Rancher. Without it,
+// a name is clear only if neither part can have a '-': others would say the wrong cluster.
+func membership(machine, cluster string) (string, string) {
+	words := strings.Split(machine, "-")
+	if cluster == "" {
+		if len(words) != 4 {
+			return "", ""
 		}
+		return words[0], words[1]
 	}
-	words := strings.Split(own, "-")
+	own := strings.TrimPrefix(machine, cluster+"-")
+	if own == machine {
+		return "", ""
+	}
+	words = strings.Split(own, "-")
 	kept := len(words) - 2
 	if kept < 1 {
 		kept = len(words) - 1
 	}
 	if kept < 1 {
-		return cluster, ""
-	}
-	if cluster != "" {
-		return cluster, strings.Join(words[:kept], "-")
-	}
-	if kept < 2 {
 		return "", ""
 	}
-	return strings.Join(words[:kept-1], "-"), words[kept-1]
+	return cluster, strings.Join(words[:kept], "-")
+}
+
+// ClusterSelector selects what belongs to the guest cluster that the settings name; empty where they
+// name none. It is for deletions, for which no name is guessed.
+func ClusterSelector(s *settings.Settings) string {
+	if s.ClusterName == "" {
+		return ""
+	}
+	return labelCluster + "=" + labelValue(s.ClusterName)
 }
 
 // labelValue is a text as the value of a label: a hash where it cannot be one, in the form that

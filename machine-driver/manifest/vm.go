@@ -18,8 +18,8 @@ const (
 	labelCreator = "harvesterhci.io/creator"
 	labelVM      = "harvesterhci.io/vmName"
 	labelSet     = "harvesterhci.io/machineSetName"
-	// LabelCluster is on everything that belongs to a guest cluster.
-	LabelCluster = "guestcluster.harvesterhci.io/name"
+	// labelCluster is on everything that belongs to a guest cluster.
+	labelCluster = "guestcluster.harvesterhci.io/name"
 	labelPool    = "nodepool.harvesterhci.io/name"
 
 	// AnnotationMachine tells the VMs of this driver from others of the same name.

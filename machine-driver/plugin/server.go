@@ -77,13 +77,16 @@ func newServer(ctx context.Context, driver Driver) *Server {
 func (s *Server) guarded(call func() error) (err error) {
 	s.busy.Lock()
 	defer s.busy.Unlock()
-	defer func() {
-		if fault := recover(); fault != nil {
-			fmt.Fprintf(os.Stderr, "%v\n%s", fault, debug.Stack())
-			err = fmt.Errorf("the driver failed by a fault of its own: %v", fault)
-		}
-	}()
+	defer Caught(&err)
 	return call()
+}
+
+// Caught is deferred by a function that gives an error: a panic in it becomes that error.
+func Caught(err *error) {
+	if fault := recover(); fault != nil {
+		fmt.Fprintf(os.Stderr, "%v\n%s", fault, debug.Stack())
+		*err = fmt.Errorf("the driver failed by a fault of its own: %v", fault)
+	}
 }
 
 func (s *Server) text(reply *string, call func(context.Context) (string, error)) error {

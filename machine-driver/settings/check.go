@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -20,6 +19,9 @@ func (s *Settings) check(memory int) error {
 	}
 	if !labels.MatchString(s.VMNamespace) || len(s.VMNamespace) > 63 {
 		return fmt.Errorf("vmNamespace %.100q is not the name of a namespace", s.VMNamespace)
+	}
+	if s.ClusterName != "" && (!names.MatchString(s.ClusterName) || len(s.ClusterName) > 63) {
+		return fmt.Errorf("clusterName %.100q is not the name of a guest cluster", s.ClusterName)
 	}
 	if s.CPU < 1 || memory < 1 {
 		return fmt.Errorf("cpuCount is %d and memorySize %d GiB: both have to be 1 at least", s.CPU, memory)
@@ -46,9 +48,8 @@ func (s *Settings) check(memory int) error {
 		}
 	}
 	if s.VMAffinity != "" {
-		var affinity map[string]interface{}
-		if err := json.Unmarshal([]byte(s.VMAffinity), &affinity); err != nil {
-			return notJSON("vmAffinity", err)
+		if _, err := ReadAffinity(s.VMAffinity); err != nil {
+			return err
 		}
 	}
 	if _, err := s.UserCloudConfig(); err != nil {

@@ -12,7 +12,11 @@ import (
 	"docker-machine-driver-laneway/plugin"
 )
 
-const kubeconfigOption = "kubeconfig-content"
+const (
+	kubeconfigOption = "kubeconfig-content"
+	// longestText is in bytes, of any option as it comes.
+	longestText = 65536
+)
 
 // values reads options by the part of their name after the driver's.
 type values struct{ plugin.Options }
@@ -45,6 +49,12 @@ func decoded(text string) string {
 // Configure takes the values of the options. Settings that have an error stay as they were.
 func (s *Settings) Configure(options plugin.Options) error {
 	v := values{options}
+	for _, flag := range Flags() {
+		option := strings.TrimPrefix(flag.String(), full(""))
+		if err := checkLength(option, v.text(option)); err != nil {
+			return err
+		}
+	}
 	c := *s
 	c.KubeConfigContent = v.decoded(kubeconfigOption)
 	c.VMNamespace = v.text("vm-namespace")
@@ -113,11 +123,26 @@ func (s *Settings) Unmarshal(data []byte, arguments []string) error {
 	if err := json.Unmarshal(data, &stored); err != nil {
 		return fmt.Errorf("the stored configuration of the machine cannot be read: %w", err)
 	}
-	*s = stored
 	if kubeconfig := given(kubeconfigOption, arguments); kubeconfig != "" {
-		s.KubeConfigContent = decoded(kubeconfig)
+		if err := checkLength(kubeconfigOption, kubeconfig); err != nil {
+			return err
+		}
+		stored.KubeConfigContent = decoded(kubeconfig)
 	}
+	*s = stored
 	return nil
+}
+
+// checkLength refuses a text that is longer than any real one. Its error has Rancher's name of the field.
+func checkLength(option, text string) error {
+	if len(text) <= longestText {
+		return nil
+	}
+	words := strings.Split(option, "-")
+	for number, word := range words[1:] {
+		words[number+1] = strings.ToUpper(word[:1]) + word[1:]
+	}
+	return fmt.Errorf("%s has %d bytes; the most is %d", strings.Join(words, ""), len(text), longestText)
 }
 
 // given is the value of an option in the arguments of rancher-machine or in the environment.

@@ -33,11 +33,8 @@ var (
 	hostDeviceForm = form{"hostDeviceInfo", "hostDevices", "device"}
 )
 
-const (
-	// mostDevices of one kind that a machine can be given; QEMU has fewer slots for them.
-	mostDevices = 64
-	longestForm = 65536
-)
+// mostDevices of one kind that a machine can be given; QEMU has fewer slots for them.
+const mostDevices = 64
 
 var (
 	vendors   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
@@ -50,9 +47,6 @@ var (
 func readDevices(form form, text string) ([]Device, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
-	}
-	if len(text) > longestForm {
-		return nil, fmt.Errorf("%s is longer than %d characters", form.field, longestForm)
 	}
 	found, err := object(text)
 	if err != nil {

@@ -22,7 +22,7 @@ func Flags() []plugin.Flag {
 		text("kubeconfig-content", "kubeconfig of the Harvester cluster; can be base64", ""),
 		text("cluster-type", "type of the Harvester cluster in Rancher: imported or external", ""),
 		text("cluster-id", "id of the Harvester cluster in Rancher", ""),
-		text("cluster-name", "name of the guest cluster; from the machine's name if empty", ""),
+		text("cluster-name", "name of the guest cluster; needed to remove all of its disks", ""),
 		text("vm-namespace", "namespace of the VM", defaultNamespace),
 		number("cpu-count", "number of CPUs", 2),
 		number("memory-size", "memory in GiB", 4),

@@ -3,6 +3,8 @@ package settings
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"strings"
 )
 
 // DiskInfo is the JSON of the option disk-info.
@@ -85,8 +87,43 @@ func notJSON(field string, err error) error {
 	case *json.SyntaxError:
 		return fmt.Errorf("%s is not JSON: %v (byte %d)", field, problem, problem.Offset)
 	case *json.UnmarshalTypeError:
-		return fmt.Errorf("%s: %s is a %s, not a %s", field, problem.Field, problem.Value, problem.Type)
+		where := field
+		if problem.Field != "" {
+			where += ": " + problem.Field
+		}
+		value, _, _ := strings.Cut(problem.Value, " ") // "number 1.5"
+		return fmt.Errorf("%s is %s, not %s", where, valueKinds[value], wanted(problem.Type.Kind()))
 	default:
 		return fmt.Errorf("%s is not JSON: %v", field, err)
+	}
+}
+
+const (
+	anObject  = "a JSON object"
+	aList     = "a list"
+	aString   = "a string"
+	aBoolean  = "true or false"
+	anInteger = "an integer"
+)
+
+// valueKinds: what the decoder calls the values of JSON.
+var valueKinds = map[string]string{
+	"object": anObject, "array": aList, "string": aString, "bool": aBoolean, "number": "a number",
+}
+
+func wanted(kind reflect.Kind) string {
+	switch kind {
+	case reflect.Struct:
+		return anObject
+	case reflect.Slice:
+		return aList
+	case reflect.Bool:
+		return aBoolean
+	case reflect.Int:
+		return anInteger
+	case reflect.Uint:
+		return anInteger + " of 0 or more"
+	default:
+		return aString
 	}
 }

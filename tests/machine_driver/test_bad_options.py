@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,10 @@ EMPTY = (
 NO_AFFINITY = (
     "vmAffinity is not JSON: invalid character 'x' looking for beginning of value (byte 1)"
 )
+AFFINITY_FORM = "vmAffinity is not a JSON object with nodeAffinity, podAffinity or podAntiAffinity"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+LONG = "a" * 65537
 REFUSED = "error setting machine configuration from flags provided: "
 
 
@@ -87,8 +92,35 @@ def devices(*entries: Any) -> str:
         ),
         (
             {"disk_info": '{"disks":[{"size":"big"}]}'},
-            "diskInfo: disks.size is a string, not a int",
+            "diskInfo: disks.size is a string, not an integer",
         ),
+        ({"disk_info": "null"}, "diskInfo has no disks"),
+        ({"disk_info": "[]"}, "diskInfo is a list, not a JSON object"),
+        ({"disk_info": '{"disks":{}}'}, "diskInfo: disks is a JSON object, not a list"),
+        ({"disk_info": '{"disks":[3]}'}, "diskInfo: disks is a number, not a JSON object"),
+        (
+            {"disk_info": '{"disks":[null]}'},
+            "diskInfo: disk 1 has neither imageName nor storageClassName",
+        ),
+        (
+            {"disk_info": '{"disks":[{"size":1.5}]}'},
+            "diskInfo: disks.size is a number, not an integer",
+        ),
+        (
+            {"disk_info": '{"disks":[{"bootOrder":-1}]}'},
+            "diskInfo: disks.bootOrder is a number, not an integer of 0 or more",
+        ),
+        (
+            {"disk_info": '{"disks":[{"hotPlugAble":"x"}]}'},
+            "diskInfo: disks.hotPlugAble is a string, not true or false",
+        ),
+        ({"network_info": "null"}, "networkInfo has no interfaces"),
+        ({"network_info": "3"}, "networkInfo is a number, not a JSON object"),
+        (
+            {"network_info": '{"interfaces":[{"model":[]}]}'},
+            "networkInfo: interfaces.model is a list, not a string",
+        ),
+        ({"network_info": '{"interfaces":[null]}'}, "networkInfo: interface 1 has no networkName"),
         ({"network_info": "{}"}, "networkInfo has no interfaces"),
         (
             {"network_info": '{"interfaces":[{}]}'},
@@ -115,7 +147,34 @@ def devices(*entries: Any) -> str:
             {"network_data": "version: 1\nconfig: [{type: physical, subnets: [{type: static}]}]"},
             "networkData has neither a gateway nor DHCP",
         ),
+        ({"network_data": "null"}, "networkData has no version"),
         ({"vm_affinity": "x"}, NO_AFFINITY),
+        ({"vm_affinity": "null"}, AFFINITY_FORM),
+        ({"vm_affinity": "[]"}, AFFINITY_FORM),
+        ({"vm_affinity": "{} {}"}, "vmAffinity is not JSON: there is more after its end"),
+        (
+            {"vm_affinity": '{"podAntiAffinity":[]}'},
+            "vmAffinity: podAntiAffinity is not a JSON object",
+        ),
+        (
+            {"vm_affinity": json.dumps({"podAntiAffinity": {PREFERRED: {}}})},
+            f"vmAffinity: podAntiAffinity.{PREFERRED} is not a list",
+        ),
+        (
+            {"vm_affinity": json.dumps({"podAffinity": {REQUIRED: [{}, None]}})},
+            f"vmAffinity: podAffinity.{REQUIRED}: entry 2 is not a JSON object",
+        ),
+        (
+            {"vm_affinity": json.dumps({"nodeAffinity": {REQUIRED: []}})},
+            f"vmAffinity: nodeAffinity.{REQUIRED} is not a JSON object",
+        ),
+        ({"cluster_name": "a,b"}, 'clusterName "a,b" is not the name of a guest cluster'),
+        ({"user_data": LONG}, "userData has 65537 bytes; the most is 65536"),
+        ({"kubeconfig_content": LONG}, "kubeconfigContent has 65537 bytes; the most is 65536"),
+        (
+            {"ssh_private_key_path": LONG},
+            "sshPrivateKeyPath has 65537 bytes; the most is 65536",
+        ),
         ({"cpu_count": 0}, "cpuCount is 0 and memorySize 1 GiB: both have to be 1 at least"),
     ],
 )
@@ -123,7 +182,7 @@ async def test_what_is_wrong_is_named(
     alone: Machines, options: dict[str, Any], expected: str
 ) -> None:
     done = await alone.run("create", NAME, error=REFUSED + expected, **options)
-    assert done.text == ""
+    assert (done.text, done.status) == ("", "")
     assert not (alone.store / "machines").exists()
 
 
@@ -204,6 +263,10 @@ def config(user: str, cluster: str = "server: 'https://127.0.0.1:9'") -> str:
             "its user logs in by another program (exec or auth-provider)",
         ),
         (config("", "server: 'ftp://x'"), 'its server "ftp://x" is not a URL with https'),
+        (
+            config("", "server: 'http://127.0.0.1:9'"),
+            'its server "http://127.0.0.1:9" is not a URL with https',
+        ),
         (config("client-certificate-data: '!'"), "its client-certificate-data is not base64"),
         (config("client-certificate-data: YQ=="), "do not belong together"),
         (
@@ -217,6 +280,45 @@ async def test_a_kubeconfig_that_is_of_no_use(
 ) -> None:
     done = await alone.run("create", NAME, error=None, kubeconfig_content=kubeconfig)
     assert expected in done.error
+
+
+@pytest.mark.parametrize(
+    ("place", "field"),
+    [
+        ("cluster", "certificate-authority"),
+        ("user", "client-certificate"),
+        ("user", "client-key"),
+        ("user", "tokenFile"),
+    ],
+)
+async def test_a_pasted_kubeconfig_reads_no_file(
+    alone: Machines, tmp_path: Path, place: str, field: str
+) -> None:
+    """Neither its content goes to the server nor does the answer say whether it exists."""
+    path = tmp_path / "secret"
+    answers = set()
+    for exists in (False, True):
+        if exists:
+            path.write_text("geheim")
+        line = f"{field}: {path}"
+        text = (
+            config("", f"server: 'https://127.0.0.1:9', {line}")
+            if place == "cluster"
+            else config(line)
+        )
+        done = await alone.run("create", NAME, error=None, kubeconfig_content=text)
+        assert f"its {field} names a file" in done.error
+        answers.add(done.error)
+    assert len(answers) == 1
+
+
+async def test_a_kubeconfig_file_may_name_others(alone: Machines, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("geheim")
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(config("tokenFile: token"))
+    alone.environment["KUBECONFIG"] = str(kubeconfig)
+    done = await alone.run("create", NAME, error=None, kubeconfig_content="")
+    assert "127.0.0.1:9 cannot be reached" in done.error
 
 
 async def test_a_harvester_that_is_away(alone: Machines) -> None:

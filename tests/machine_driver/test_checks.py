@@ -11,7 +11,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from cryptography.hazmat.primitives.asymmetric import ed25519
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from kapilite.credentials.pki import ensure
 from kubebasics import yaml_text
 from laneway.kube.client import Client
 from laneway.kube.config import load
@@ -58,12 +63,82 @@ async def test_what_harvester_lacks_is_named(
     await checked.run("create", NAME, error=CHECK + expected, **options)
 
 
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("geheim\n", "has no private SSH key as PEM"),
+        (
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+            "has no private SSH key",
+        ),
+        ("a" * 65537, "is longer than 65536 bytes, so it is not an SSH key"),
+        (None, "is not a regular file"),
+    ],
+)
+async def test_a_file_that_is_no_private_key_is_not_copied(
+    checked: Machines, serving: Served, tmp_path: Path, content: str | None, expected: str
+) -> None:
+    """Users of Rancher may read the machine's key, and any file could be named for it."""
+    path = tmp_path / "other"
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_text(content)
+    async with Client(load(serving.kubeconfig)) as client:
+        await validate(client)
+    done = await checked.run(
+        "create", NAME, error=None, key_pair_name=KEY_PAIR, ssh_private_key_path=str(path)
+    )
+    assert done.error.startswith(f"{CHECK}sshPrivateKeyPath: {path} ")
+    assert expected in done.error
+    assert "geheim" not in done.error
+    assert not (checked.store / "machines").exists()
+
+
+async def test_a_file_that_is_no_public_key_is_not_copied(
+    checked: Machines, tmp_path: Path
+) -> None:
+    path = tmp_path / "id"
+    path.write_text(private_key())
+    (tmp_path / "id.pub").write_text("ssh-ed25519 AAAA me\ngeheim: yes\n")
+    done = await checked.run("create", NAME, error=None, ssh_private_key_path=str(path))
+    assert done.error == (
+        f"{CHECK}sshPrivateKeyPath: {path}.pub is not one public SSH key. Write it again: "
+        f"ssh-keygen -y -f {path} > {path}.pub"
+    )
+
+
 async def test_credentials_that_are_not_accepted(checked: Machines) -> None:
     kubeconfig = str(checked.options["laneway-kubeconfig-content"])
     other = re.sub(r"token: .*", "token: invalid-token", kubeconfig)
     done = await checked.run("create", NAME, error=None, kubeconfig_content=other)
     assert "does not accept the credentials of the kubeconfig" in done.error
     assert "invalid-token" not in done.error
+
+
+async def test_no_redirect_leads_to_another_server(alone: Machines, tmp_path: Path) -> None:
+    """Only the kubeconfig says which server the driver speaks to, and that by https."""
+    asked = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        raise web.HTTPFound("/elsewhere")
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    server = TestServer(app, host="127.0.0.1", scheme="https")
+    await server.start_server(ssl=ensure(str(tmp_path / "pki")).ssl_context())
+    async with server:
+        cluster = {"server": str(server.make_url("")), "insecure-skip-tls-verify": True}
+        kubeconfig = {
+            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+            "clusters": [{"name": "a", "cluster": cluster}],
+            "users": [{"name": "a", "user": {"token": "geheim"}}],
+        }
+        text = json.dumps(kubeconfig)
+        done = await alone.run("create", NAME, error=None, kubeconfig_content=text)
+    assert done.error == f"{CHECK}the version of Harvester cannot be read: HTTP status 302"
+    assert "/elsewhere" not in asked
 
 
 async def test_a_cluster_that_is_no_harvester(checked: Machines, serving: Served) -> None:
@@ -111,9 +186,9 @@ async def test_the_guest_is_told_all_and_no_one_else(
     """User data has passwords and tokens, so it stands in a secret, and in no output."""
     await world.add("node1", "a2")
     private = tmp_path / "operator"
-    private.write_text("private")
-    said = {"status": {"conditions": [{"type": "validated", "status": "True"}]}}
-    await world.client.patch(KEY_PAIRS, KEY_PAIR, said, NAMESPACE, subresource="status")
+    key = private_key()
+    private.write_text(f"# of the operator\n{key}")
+    await validate(world.client)
     user_data = "## template: jinja\n#cloud-config\nruncmd:\n- echo geheim\nhostname: mine\n"
     affinity = {"nodeAffinity": {}, "unheardOf": True}
     done = await machines.run(
@@ -157,7 +232,7 @@ async def test_the_guest_is_told_all_and_no_one_else(
     assert spec["domain"]["firmware"] == {"bootloader": {"efi": {"secureBoot": False}}}
     assert spec["domain"]["devices"]["tpm"] == {}
     assert (await machines.run("ssh", NAME)).value["user"] == "ubuntu"
-    assert (machines.store / "machines" / NAME / "id_rsa").read_text() == "private"
+    assert (machines.store / "machines" / NAME / "id_rsa").read_text() == key
     await machines.run("rm", NAME)
     with pytest.raises(NotFoundError):
         await world.client.raw(path)
@@ -175,6 +250,17 @@ async def test_a_driver_whose_client_is_gone_removes_what_it_was_making(
     process.kill()
     await process.wait()
     await world.until(VIRTUAL_MACHINES, NAME, lambda vm: vm is None)
+
+
+def private_key() -> str:
+    made = ed25519.Ed25519PrivateKey.generate()
+    return made.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()).decode()
+
+
+async def validate(client: Client) -> None:
+    """Have Harvester say that it has looked at the key pair."""
+    said = {"status": {"conditions": [{"type": "validated", "status": "True"}]}}
+    await client.patch(KEY_PAIRS, KEY_PAIR, said, NAMESPACE, subresource="status")
 
 
 async def until_unknown(client: Client, kind: Resource[Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,16 +12,19 @@ import pytest
 
 from laneway.kube.errors import NotFoundError
 from laneway.kube.kubevirt import VIRTUAL_MACHINES
-from laneway.kube.rancher import LABEL_GUEST_CLUSTER, LABEL_POOL
+from laneway.kube.rancher import LABEL_GUEST_CLUSTER, LABEL_MACHINE_SET, LABEL_POOL
 from laneway.simcluster.harvester.volumes import CLAIMS
 from laneway.simcluster.kubevirt.objects import INSTANCES
-from support.machine_driver import Machines, host_devices, vgpus
+from support.machine_driver import QUICK, Machines, Programs, build, host_devices, vgpus
 from support.worlds import World
 
 Q4, RESOURCE = "NVIDIA A2-4Q", "nvidia.com/NVIDIA_A2-4Q"
 NIC = "intel.com/I350_GIGABIT_NETWORK_CONNECTION"
 NAME = "guest-gpu-7xk2p-4fw9d"
+AMBIGUOUS = "prod-gpu-a-abcde-fghij"
+FAULT = 'the driver failed by a fault of its own: time: invalid duration "never"'
 NAMESPACE = "default"
+REMOVE_ALL = "harvesterhci.io/removeAllPersistentVolumeClaims"
 
 
 async def gpu_node(world: World, vgpus: int = 2, *, model: str = "a2") -> None:
@@ -101,6 +105,43 @@ async def test_a_machine_with_a_vgpu_from_creation_to_removal(
     assert "nothing to do" in again.value
 
 
+async def test_a_name_that_does_not_tell_the_cluster_is_no_label(
+    world: World, machines: Machines
+) -> None:
+    """`prod-gpu-a` is the set of `prod` or of `prod-gpu`; Laneway finds the VM by the set."""
+    await world.add("node1", "a2")
+    await machines.run("create", AMBIGUOUS)
+    assert (await stored(world, AMBIGUOUS))["metadata"]["labels"] == {
+        "harvesterhci.io/creator": "docker-machine-driver-harvester",
+        "harvesterhci.io/vmName": AMBIGUOUS,
+        LABEL_MACHINE_SET: "default-prod-gpu-a",
+    }
+
+
+@pytest.mark.parametrize("name", [AMBIGUOUS, NAME])
+async def test_disks_of_a_guest_cluster_are_deleted_only_if_it_is_named(
+    world: World, machines: Machines, name: str
+) -> None:
+    await world.add("node1", "a2")
+    cluster = name.rsplit("-", 3)[0]
+    labels = {LABEL_GUEST_CLUSTER: cluster}
+    body = {"metadata": {"name": "data", "labels": labels}, "spec": {}}
+    await world.client.create(CLAIMS, body, NAMESPACE)
+    all_go = {"metadata": {"annotations": {REMOVE_ALL: "true"}}}
+
+    await machines.run("create", name)
+    await world.client.patch(VIRTUAL_MACHINES, name, all_go, NAMESPACE)
+    kept = await machines.run("rm", name)
+    assert f"Warning: the configuration of VM default/{name} has no clusterName" in kept.text
+    assert await names(world, CLAIMS) == {"data"}
+
+    await machines.run("create", name, cluster_name=cluster)
+    assert (await stored(world, name))["metadata"]["labels"][LABEL_GUEST_CLUSTER] == cluster
+    await world.client.patch(VIRTUAL_MACHINES, name, all_go, NAMESPACE)
+    assert (await machines.run("rm", name)).text == ""
+    assert await names(world, CLAIMS) == set()
+
+
 @pytest.mark.parametrize("model", ["a2", "a2-vfio"])
 async def test_two_vgpus_have_names_of_their_own_and_one_display(
     world: World, machines: Machines, model: str
@@ -171,6 +212,28 @@ async def test_a_machine_that_fails_whenever_it_starts_ends_with_the_reason(
     assert await names(world, VIRTUAL_MACHINES) == set()
 
 
+@pytest.mark.parametrize(
+    ("variable", "expected"),
+    [
+        ("machine.settling", f"error with pre-create check: {FAULT}"),
+        (
+            "machine.addressTimeout",
+            f"error in driver during machine creation: {FAULT}. VM default/{NAME} is removed",
+        ),
+    ],
+)
+async def test_a_fault_of_the_driver_is_an_error_of_the_call_and_leaves_no_vm(
+    world: World, machines: Machines, tmp_path: Path, variable: str, expected: str
+) -> None:
+    """A time that is none has the driver panic where it reads it."""
+    await world.add("node1", "a2")
+    driver = build(tmp_path / "faulty", *QUICK, f"{variable}=never")
+    faulty = Machines(Programs(driver, machines.programs.client), tmp_path, machines.options)
+    done = await faulty.run("create", NAME, error=expected)
+    assert done.status == ""
+    assert await names(world, VIRTUAL_MACHINES) == set()
+
+
 async def test_a_network_card_of_the_host(world: World, machines: Machines) -> None:
     await world.add("node1", "a2")
     claim = await world.claim("node1-000004001")
@@ -194,6 +257,8 @@ async def test_a_vm_of_the_same_name_is_left_alone(world: World, machines: Machi
     kept = json.loads(config.read_text())
     taken = await machines.run("create", NAME, error=None)
     assert "exists already" in taken.error
-    config.write_text(json.dumps({**kept, "MachineID": "another"}))
-    assert "was not made for this machine, and stays" in (await machines.run("rm", NAME)).text
-    await world.client.get(VIRTUAL_MACHINES, NAME, NAMESPACE)
+    for other in ("another", ""):
+        config.parent.mkdir(exist_ok=True)
+        config.write_text(json.dumps({**kept, "MachineID": other}))
+        assert "was not made for this machine, and stays" in (await machines.run("rm", NAME)).text
+        await world.client.get(VIRTUAL_MACHINES, NAME, NAMESPACE)
