@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-import kapilite.cel.standard  # noqa: F401 - declares what expressions can call
 from kapilite.cel.program import CALL_LIMIT, Budget, program
 from laneway.admission.requesting import DECISIVE
 from laneway.core import keys

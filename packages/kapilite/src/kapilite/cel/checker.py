@@ -9,17 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kapilite.cel import (  # noqa: F401 - they declare functions
-    conversions,
-    formatting,
-    kubernetes,
-    lists,
-    literals,
-    quantities,
-    strings,
-    times,
-    versions,
-)
+from kapilite.cel import library, literals  # noqa: F401 - library declares what can be called
 from kapilite.cel.functions import OVERLOADS, Overload, declare_evaluated
 from kapilite.cel.inference import Inference
 from kapilite.cel.syntax import (

@@ -12,7 +12,7 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any
 
-from kapilite.cel import loops
+from kapilite.cel import library, loops  # noqa: F401 - library declares what can be called
 from kapilite.cel.functions import OVERLOADS, find
 from kapilite.cel.loops import BUDGET, Scope, Step
 from kapilite.cel.syntax import (
