@@ -1,4 +1,4 @@
-"""Where machine pools are judged: beside the event loop, and one at a time for all users.
+"""Where machine pools are judged: outside the event loop, and one at a time for all users.
 
 With many guest clusters and nodes that takes seconds, in which everyone else's pages go on.
 """

@@ -7,7 +7,7 @@ was started with; the latter only for the user whom the served cluster takes the
 for, which is the person who started it.
 
 It is read when a page is opened, and again every few seconds while one is open in a browser, and
-judged then, beside the event loop. What is known stays while the management cluster does not
+judged then, outside the event loop. What is known stays while the management cluster does not
 answer.
 """
 

@@ -232,6 +232,14 @@ async def test_what_is_no_number_has_no_answer_but_the_error(
     assert "This is what the pool has already" not in text
 
 
+async def test_a_number_that_is_missing_stays_with_its_type(admin: Person) -> None:
+    row = "&type=nvidia.com%2FNVIDIA_A2-4Q&count="
+    path = f"{POOL}/change?edited=1&machines=1{row}&type=intel.com%2FX&count=2"
+    reply = await admin.browser.get(path, HX_Request="true", HX_Target="live-fit")
+    kept = reply.headers["HX-Replace-Url"].partition("&type=")[2]
+    assert kept == "nvidia.com%2FNVIDIA_A2-4Q&count=-&type=intel.com%2FX&count=2"
+
+
 async def test_what_someone_else_has_changed_is_told_in_the_form(admin: Person) -> None:
     text = await admin.sees(f"{query((RESOURCE, 1), machines=2)}&had={'0' * 16}")
     assert "was changed by someone else since you opened this page" in text

@@ -59,7 +59,7 @@ def _context(visit: Visit) -> Context:
     pool, world = seen.named(visit, known), world_of(visit)
     given, found = _given(visit, pool), _choices(visit, pool, known)
     read = fields.read(given, choices.known(found, known.supply.ledger), texts)
-    plan, answer = visit.data.get(_PLAN, trying.Plan(known)), visit.data.get(_ANSWER, "")
+    plan, answer = visit.data.get(_PLAN, trying.Plan(known)), visit.data.get(_ANSWER)
     sees_nodes = visit.may(LIST_NODES)
     overtaken = given.had not in ("", trying.stamp(pool))
     edit = None if read.wrong or overtaken else plan.edit
@@ -81,7 +81,7 @@ def _context(visit: Visit) -> Context:
         "read": read,
         "overtaken": texts("pools.changed_meanwhile", name=pool.title) if overtaken else "",
         "against": () if read.wrong or overtaken else plan.against,
-        "answer": texts("pools.server_refuses", why=answer) if answer and not overtaken else "",
+        "answer": None if read.wrong or overtaken else answer,
         "verdict": verdict(visit, edit, plan.known) if edit is not None else None,
         "sites": sites(visit, after, plan.known) if edit is not None else None,
         "titles": [choices.title_of(one, world) for one in sorted(after.state.pool.devices)],

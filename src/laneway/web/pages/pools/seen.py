@@ -125,9 +125,7 @@ async def follow(
         await own.judge(visit.ledger, judging)
         await then(visit)
 
-    await own.follow(
-        lambda: client(visit), visit.client, judging, judge, lambda: changed(POOLS)
-    )
+    await own.follow(lambda: client(visit), visit.client, judging, judge, lambda: changed(POOLS))
 
 
 def judged(visit: Visit) -> Judged | Gate:
@@ -185,13 +183,13 @@ def find(visit: Visit, known: Judged) -> Pool | None:
 
 def frame(visit: Visit, known: Judged | Gate) -> Context:
     """What every template of pools shows around its own."""
-    own, texts = visit.management, visit.texts
+    own = visit.management
     problem = own.problem if not isinstance(known, Gate) else None
     if visit.site.remote is None and visit.site.server.away_since is not None:
         problem = None  # The page says already that this server is away.
     return {
         "gate": known if isinstance(known, Gate) else None,
-        "outdated": texts("pools.outdated", why=words_of(problem)) if problem else "",
+        "outdated": words_of(problem) if problem else "",
         "since": own.since.isoformat() if own.since else "",
         "unknown": _unknown(known) if isinstance(known, Judged) else (),
         "signed_in": own.name if visit.site.remote is not None else "",
@@ -249,18 +247,17 @@ async def load_rights(visit: Visit) -> None:
 
 def missing(visit: Visit, pool: Pool) -> tuple[str, str]:
     """Why the user cannot change the devices, and why not the number of machines."""
-    access = visit.management.access or visit.user.access
-    devices, machines = (
-        ""
-        if access.may(one)
-        else visit.texts(
-            "pools.may_not_patch",
-            resource=f"{one.resource}.{one.group}",
-            namespace=one.namespace,
-        )
-        for one in rights(pool)
-    )
+    devices, machines = (_missing(visit, one) for one in rights(pool))
     return devices, machines
+
+
+def _missing(visit: Visit, asked: Question) -> str:
+    access, resource = visit.management.access or visit.user.access, asked.resource
+    may = access.known(asked)
+    if may:
+        return ""
+    text = "pools.may_not_patch" if may is False else "pools.may_patch_unknown"
+    return visit.texts(text, resource=f"{resource}.{asked.group}", namespace=asked.namespace)
 
 
 def correction(pool: Pool) -> str:

@@ -1,6 +1,6 @@
 """A change of a pool: planned from what is known now, tried on the server, and stored.
 
-It is planned beside the event loop, before the page is drawn.
+It is planned outside the event loop, before the page is drawn.
 
 The objects are read again before anything is stored, so a change of their status refuses nothing.
 What another user has changed of the pool since the form was opened is told, and stays.
@@ -17,7 +17,7 @@ from laneway.changes.answered import words_of
 from laneway.changes.errors import ChangeError, OvertakenError, RefusedError
 from laneway.changes.machine_pools import Edit, Wanted, planned, refuse, store
 from laneway.kube.client import Client
-from laneway.kube.errors import CredentialsError, KubeError, UnauthorizedError
+from laneway.kube.errors import CredentialsError, KubeError, UnauthorizedError, is_outage
 from laneway.web.management import Judged
 from laneway.web.pages.pools import seen
 from laneway.web.pages.pools.seen import Gate, Pool
@@ -61,18 +61,20 @@ async def _plan(visit: Visit, pool: Pool, known: Judged, wanted: Wanted) -> Edit
     return await visit.site.judging.run(lambda: planned(known.managed, known.supply, wanted))
 
 
-async def tried(visit: Visit, edit: Edit) -> str:
-    """Why the server would not store a change that fits; empty: it would."""
+async def tried(visit: Visit, edit: Edit) -> tuple[str, str] | None:
+    """Why the server would not store a change that fits, with a sign; None: it would."""
     client = await seen.client(visit)
     if client is None:
-        return ""
+        return None
     try:
         await store(client, edit, dry_run=True)
     except OvertakenError:
-        return ""  # it is read again before it is stored
+        return None  # it is read again before it is stored
     except (ChangeError, KubeError) as error:
-        return words_of(error)
-    return ""
+        is_unknown = isinstance(error, KubeError) and is_outage(error)
+        sign, text = ("warning", "not_asked") if is_unknown else ("danger", "server_refuses")
+        return sign, visit.texts(f"pools.{text}", why=words_of(error))
+    return None
 
 
 async def save(visit: Visit, wanted: Wanted, had: str = "") -> Edit:
