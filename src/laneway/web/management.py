@@ -181,15 +181,16 @@ class Management:
         client: Callable[[], Awaitable[Client | None]],
         harvester: Client,
         judging: Judging,
-        judge: Callable[[], Awaitable[None]],
+        judge: Callable[[], Awaitable[object]],
         changed: Changed,
     ) -> None:
         """Look again and again until cancelled, judge what is new, and tell of it.
 
         `client`: that of the management cluster, which may be another one after a sign-in. `judge`:
-        also what the page needs besides.
+        also what the page needs besides; gives what else is told when it is another.
         """
-        told, made, due = self._news(), judging.made, -math.inf
+        told: object = None  # The page may have been drawn before what is known now.
+        made, due = judging.made, -math.inf
         while True:
             if (now := self._clock()) >= due:
                 due = now + max(PAUSE_SECONDS, SHARE * self._took)
@@ -202,9 +203,9 @@ class Management:
                     if (found := await client()) is not None:
                         await self.look(found, harvester)
             began = self._clock()
-            await judge()
+            other = await judge()
             took = self._clock() - began
-            if (news := self._news()) != told:
+            if (news := (*self._news(), other)) != told:
                 told = news
                 changed()
             await asyncio.sleep(SHARE * took)

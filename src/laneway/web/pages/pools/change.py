@@ -106,7 +106,7 @@ async def _plan(visit: Visit) -> None:
 
 
 async def _prepare(visit: Visit) -> None:
-    """Ask the server whether it would store what the form says."""
+    """Plan what the form says, and ask the server whether it would store it."""
     await seen.load_rights(visit)
     known = seen.judged(visit)
     if isinstance(known, Gate):
@@ -117,14 +117,26 @@ async def _prepare(visit: Visit) -> None:
     else:
         visit.place = replace(visit.place, query=((fields.HAD, given.had),))
     await _plan(visit)
+    await _ask(visit)
+
+
+async def _ask(visit: Visit) -> None:
     plan = visit.data.get(_PLAN)
     edit = plan.edit if plan is not None else None
     if edit is not None and edit.changes and not refusals(edit):
         visit.data[_ANSWER] = await trying.tried(visit, edit)
 
 
+async def _again(visit: Visit) -> None:
+    """Plan again what the form says; a server that did not answer is asked once it does."""
+    await _plan(visit)
+    answer = visit.data.get(_ANSWER)
+    if answer is not None and answer[0] == "warning" and visit.management.problem is None:
+        await _ask(visit)
+
+
 async def _follow(visit: Visit, changed: Callable[[Change], None]) -> None:
-    await seen.follow(visit, changed, _plan)
+    await seen.follow(visit, changed, _again)
 
 
 async def _act(visit: Visit) -> Done | Again:

@@ -53,8 +53,10 @@ def _context(visit: Visit) -> Context:
 
 
 async def _plan(visit: Visit) -> None:
-    known = seen.judged(visit)
-    if not isinstance(known, Gate) and (pool := seen.find(visit, known)) is not None:
+    known, plan = seen.judged(visit), visit.data.get(_PLAN)
+    if isinstance(known, Gate) or (pool := seen.find(visit, known)) is None:
+        return
+    if plan is None or plan.known is not known:
         visit.data[_PLAN] = await trying.plan(visit, pool, known, _NONE)
 
 

@@ -121,9 +121,10 @@ async def follow(
     """See what is new while the page is open. `then`: what the page needs besides."""
     own, judging = visit.management, visit.site.judging
 
-    async def judge() -> None:
+    async def judge() -> Gate | None:
         await own.judge(visit.ledger, judging)
         await then(visit)
+        return _rights(visit)
 
     await own.follow(lambda: client(visit), visit.client, judging, judge, lambda: changed(POOLS))
 
