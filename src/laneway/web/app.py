@@ -39,6 +39,9 @@ STATIC = "/static/{hash}/{name}"
 """The resource of the static files, which need no session."""
 PAGE = "page"
 """The id of the element that has a whole page."""
+PROBLEM = "problem.html"
+"""The template of what is shown instead of a page."""
+_WHOLE = {"HX-Retarget": f"#{PAGE}", "HX-Reswap": "innerHTML", "HX-Reselect": "#live-problem"}
 SEND_SECONDS = 10.0
 """A client that takes nothing for so long is dropped; the browser connects again."""
 NOTE = "laneway-note"
@@ -57,6 +60,11 @@ SECURITY = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
+
+
+class _UnknownError(Exception):
+    """Whether a page can be shown is not known now; its browser asks again."""
+
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -89,6 +97,7 @@ class Web:
         self._shared = Shared()
         site.caches.follow(self._changed)
         site.ledger.subscribe(lambda _ledger: self._hub.mark(LEDGER))
+        site.ledger.subscribe(site.judging.ledger_made)
         site.server.subscribe(self._hub.redraw)
 
     def _changed(self, change: Change) -> None:
@@ -146,6 +155,7 @@ class Web:
         visit = await self._visit(request, page, place)
         response = await self._answer(request, page, visit)
         if "HX-Request" in request.headers:
+            place = visit.place if place.query else place  # as the page has read it
             # without the fields that are empty
             header = "HX-Push-Url" if _is_step(request, place) else "HX-Replace-Url"
             response.headers[header] = place.url
@@ -203,28 +213,43 @@ class Web:
         except ValueError:
             return web.Response(status=400)
         visit = await self._visit(request, page, place)
-        shown = Drawn({}, None)
+        shown, ended = Drawn({}, None), False
+        is_current = request.query.get("have") == self._hub.version(page.kinds)
+        try:
+            if page.meanwhile is not None:
+                await page.prepare(visit)
+        except NotFound:
+            is_current = False  # drawing it says so
 
         def draw() -> Mapping[str, str]:
-            nonlocal shown
-            if _lacking(visit, page) is not None:
-                raise NotFound(place.path)  # the browser asks again, and is told why not
-            shown = self._shared.get(
-                (place.url, visit.user.name, visit.csrf),
-                self._hub.version(page.kinds),
-                lambda: self._draw(visit, page),
-            )
+            nonlocal shown, ended
+            if ended:
+                return shown.blocks
+            try:
+                if (lacks := _lacking(visit, page)) is None:
+                    shown = self._shared.get(
+                        (place.url, visit.user.name, visit.csrf),
+                        self._hub.version(page.kinds),
+                        lambda: self._draw(visit, page),
+                    )
+                    return shown.blocks
+                if visit.user.access.known(lacks) is None:
+                    raise _UnknownError
+                problem = self._said(visit, "not_allowed", **_named(lacks))
+            except NotFound:
+                if self._site.caches.waiting_for():
+                    raise _UnknownError from None
+                problem = self._said(visit, "not_found")
+            shown, ended = Drawn(self._instead(problem), None), True
             return shown.blocks
 
         tab = Tab(
             page.kinds,
             draw,
             lambda: shown.concerns,
-            is_current=request.query.get("have") == self._hub.version(page.kinds),
+            is_current=is_current and _lacking(visit, page) is None,
             pause=page.pause,
         )
-        if _lacking(visit, page) is not None:
-            return web.Response(status=403)
         try:
             with self._hub.open(tab, visit.user.name):
                 async with self._meanwhile(request, page, visit):
@@ -236,6 +261,12 @@ class Web:
         context = self._context(visit, page)
         blocks = self._site.rendering.live(page.template, context)
         return Drawn(_out_of_band(blocks), context.get("concerns"))
+
+    def _instead(self, problem: Mapping[str, Any]) -> Mapping[str, str]:
+        """What stands for a whole page that cannot be shown any more."""
+        blocks = self._site.rendering.live(PROBLEM, problem)
+        text = f'<div id="{PAGE}" hx-swap-oob="innerHTML">{blocks["live_problem"]}</div>'
+        return {"page": text}
 
     @contextlib.asynccontextmanager
     async def _meanwhile(
@@ -265,7 +296,7 @@ class Web:
             async with asyncio.timeout(SEND_SECONDS):
                 await response.write(text.encode())
 
-        with contextlib.suppress(ConnectionResetError, TimeoutError, NotFound):
+        with contextlib.suppress(ConnectionResetError, TimeoutError, _UnknownError):
             await tab.run(send)
         return response
 
@@ -280,9 +311,7 @@ class Web:
         self, request: web.Request, page: Page, visit: Visit, status: int = 200
     ) -> web.Response:
         if (lacks := _lacking(visit, page)) is not None:
-            return await self._problem(
-                request, 403, "not_allowed", verb=lacks.verb, resource=lacks.resource
-            )
+            return await self._problem(request, 403, "not_allowed", **_named(lacks))
         try:
             await page.prepare(visit)
             began, version = time.perf_counter(), self._hub.version(page.kinds)
@@ -323,18 +352,28 @@ class Web:
     ) -> web.Response:
         user = await self._users.user(request, ())
         visit = Visit(self._site, user, Place(path="/"), csrf=self._users.csrf(request))
+        context = self._said(visit, what, **values)
+        response = _html(self._site.rendering.page(PROBLEM, context), status)
+        if what == "not_found" and _is_part(request):
+            response.headers.update(_WHOLE)  # What was asked about is shown no longer.
+        return response
+
+    def _said(self, visit: Visit, what: str, **values: str) -> dict[str, Any]:
         texts = self._site.texts
-        context = {
+        return {
             **self._layout(visit),
             "title": texts(f"site.{what}"),
             "text": texts(f"site.{what}_text", **values),
         }
-        return _html(self._site.rendering.page("problem.html", context), status)
 
 
 def _lacking(visit: Visit, page: Page) -> Question | None:
     """A right that a page needs and the user does not have."""
     return next((question for question in page.needs if not visit.may(question)), None)
+
+
+def _named(lacks: Question) -> dict[str, str]:
+    return {"verb": lacks.verb, "resource": lacks.resource}
 
 
 async def static_file(request: web.Request) -> web.Response:
@@ -359,6 +398,11 @@ def _is_step(request: web.Request, place: Place) -> bool:
     now = urlsplit(request.headers.get("HX-Current-URL", ""))
     shown = now._replace(scheme="", netloc="", fragment="").geturl()
     return request.headers.get("HX-Target", PAGE) == PAGE and place.url != shown
+
+
+def _is_part(request: web.Request) -> bool:
+    """Whether a part of a page is asked for."""
+    return "HX-Request" in request.headers and "HX-Boosted" not in request.headers
 
 
 def _out_of_band(blocks: Mapping[str, str]) -> Mapping[str, str]:

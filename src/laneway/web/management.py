@@ -6,8 +6,9 @@ other one. These are a token that the user has pasted, or those of the kubeconfi
 was started with; the latter only for the user whom the served cluster takes the interface itself
 for, which is the person who started it.
 
-It is read when a page is opened, and again every few seconds while one is open in a browser.
-What is known stays while the management cluster does not answer.
+It is read when a page is opened, and again every few seconds while one is open in a browser, and
+judged then, outside the event loop. What is known stays while the management cluster does not
+answer.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from laneway.kube.errors import (
 )
 from laneway.kube.rancher import WORKSPACE
 from laneway.web.access import Access
-from laneway.web.derived import Once
+from laneway.web.judging import Judging
 from laneway.web.session.attempts import Attempts
 from laneway.web.session.identity import client_for, name_of
 
@@ -105,7 +106,11 @@ class Management:
         self._clock = clock
         self._at, self._took = -math.inf, 0.0
         self._task: asyncio.Task[None] | None = None
-        self._judged: Once[Judged] = Once()
+        self._judged: Judged | None = None
+        self._of: tuple[Known, Ledger] | None = None
+        """What was judged."""
+        self._turn = asyncio.Lock()
+        self._judgements = self._forgotten = 0
         self._ended = False
 
     async def sign_in(self, config: ClusterConfig, token: str) -> None:
@@ -142,12 +147,17 @@ class Management:
             self._task.cancel()
             await asyncio.wait([self._task])
         client, access = self.client, self.access
-        self.client = self.access = self.known = self.problem = None
+        self._forget()
+        self.client = self.access = self.problem = None
         self.name, self._at = "", -math.inf
         if access is not None:
             await access.close()
         if client is not None:
             await client.__aexit__(None, None, None)
+
+    def _forget(self) -> None:
+        self.known = self._judged = self._of = None
+        self._forgotten += 1
 
     async def look_now(self, client: Client, harvester: Client) -> None:
         """See what there is now, because something depends on it."""
@@ -167,30 +177,60 @@ class Management:
             await self._wait(client, harvester)
 
     async def follow(
-        self, client: Callable[[], Awaitable[Client | None]], harvester: Client, changed: Changed
+        self,
+        client: Callable[[], Awaitable[Client | None]],
+        harvester: Client,
+        judging: Judging,
+        judge: Callable[[], Awaitable[object]],
+        changed: Changed,
     ) -> None:
-        """Look again and again until cancelled, and tell of what is new.
+        """Look again and again until cancelled, judge what is new, and tell of it.
 
-        `client`: that of the management cluster, which may be another one after a sign-in.
+        `client`: that of the management cluster, which may be another one after a sign-in. `judge`:
+        also what the page needs besides; gives what else is told when it is another.
         """
-        told = self._news()
+        told: object = None  # The page may have been drawn before what is known now.
+        made, due = judging.made, -math.inf
         while True:
-            await asyncio.sleep(max(PAUSE_SECONDS, SHARE * self._took))
-            with contextlib.suppress(KubeError):
-                if (found := await client()) is not None:
-                    await self.look(found, harvester)
-            if (news := self._news()) != told:
+            if (now := self._clock()) >= due:
+                due = now + max(PAUSE_SECONDS, SHARE * self._took)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(due - now):
+                    await made.wait()
+            made = judging.made
+            if self._clock() >= due:
+                with contextlib.suppress(KubeError):
+                    if (found := await client()) is not None:
+                        await self.look(found, harvester)
+            began = self._clock()
+            other = await judge()
+            took = self._clock() - began
+            if (news := (*self._news(), other)) != told:
                 told = news
                 changed()
+            await asyncio.sleep(SHARE * took)
 
-    def _news(self) -> tuple[object, str]:
-        return self.known, str(self.problem or "")
+    def _news(self) -> tuple[object, ...]:
+        return self.known, self._judgements, str(self.problem or "")
 
-    def judged(self, ledger: Ledger) -> Judged | None:
-        """The pools as they are judged; None while nothing is known."""
-        if (known := self.known) is None:
-            return None
-        return self._judged.get(lambda: _judge(known, ledger), known, ledger)
+    @property
+    def judged(self) -> Judged | None:
+        """The pools as they were judged last; None while nothing is known."""
+        return self._judged
+
+    async def judge(self, ledger: Ledger | None, judging: Judging) -> None:
+        """Judge what is known, unless that was done."""
+        async with self._turn:
+            known, forgotten = self.known, self._forgotten
+            if known is None or ledger is None or self._is_of(known, ledger):
+                return
+            found = await judging.run(lambda: _judge(known, ledger))
+            if self._forgotten == forgotten:
+                self._judged, self._of = found, (known, ledger)
+                self._judgements += 1
+
+    def _is_of(self, known: Known, ledger: Ledger) -> bool:
+        return self._of is not None and self._of[0] is known and self._of[1] is ledger
 
     async def _wait(self, client: Client, harvester: Client) -> None:
         if self._task is None or self._task.done():
@@ -208,7 +248,7 @@ class Management:
         except KubeError as error:
             self.problem = error
             if isinstance(error, ApiError) and not is_outage(error):
-                self.known = None  # What the user may not see any more is not shown.
+                self._forget()  # What the user may not see any more is not shown.
         else:
             found = Known(managed, sizes)
             if found != self.known:

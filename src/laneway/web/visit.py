@@ -15,6 +15,7 @@ from laneway.core.ledger.ledger import Ledger
 from laneway.kube.client import Client
 from laneway.web.access import Access, Question
 from laneway.web.caches import Caches, Change
+from laneway.web.judging import Judging
 from laneway.web.management import Management, Remote
 from laneway.web.place import Place
 from laneway.web.rendering import Rendering, Texts
@@ -54,6 +55,7 @@ class Site:
     server: ServerState
     remote: Remote | None = None
     """The management cluster, where it is not the served one."""
+    judging: Judging = field(default_factory=Judging)
     _rows: dict[str, Rows[Any]] = field(default_factory=dict)
 
     def rows(self, name: str, make: Callable[[], Rows[T]]) -> Rows[T]:

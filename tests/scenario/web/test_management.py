@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from laneway.core.ledger.ledger import Ledger
 from laneway.kube.client import Client
 from laneway.kube.cluster import Cluster, ClusterConfig, User
 from laneway.kube.errors import ForbiddenError, UnauthorizedError, UnreachableError
 from laneway.kube.rancher import GUEST_CLUSTERS, WORKSPACE
 from laneway.simcluster.rancher.install import install
+from laneway.web.judging import Judging
 from laneway.web.management import PAUSE_SECONDS, Management, Remote
 from support.signing_in import ADMIN, ALICE, Place, cluster
 
@@ -93,7 +96,12 @@ async def test_a_page_that_is_open_is_told_of_what_is_new(
         async def same() -> Client:
             return client
 
-        task = asyncio.create_task(management.follow(same, client, changed.set))
+        async def judge() -> None:
+            await management.judge(Ledger(), judging)
+
+        judging = Judging()
+        follow = management.follow(same, client, judging, judge, changed.set)
+        task = asyncio.create_task(follow)
         await make(place.client, "first")
         async with asyncio.timeout(20):
             while names(management) != ["first"]:
@@ -105,6 +113,35 @@ async def test_a_page_that_is_open_is_told_of_what_is_new(
         async with asyncio.timeout(20):
             await changed.wait()  # Another page of the session has seen it first.
         task.cancel()
+
+
+async def test_the_event_loop_goes_on_while_pools_are_judged_one_at_a_time(place: Place) -> None:
+    management, judging, others = Management(), Judging(), threading.Event()
+    async with Client(place.config) as client:
+        await management.look(client, client)
+    busy = asyncio.ensure_future(judging.run(others.wait))
+    task = asyncio.create_task(management.judge(Ledger(), judging))
+    try:
+        assert await asyncio.wait([task], timeout=0.1) == (set(), {task})
+        assert management.judged is None
+    finally:
+        others.set()
+    await task
+    assert await busy
+    assert management.judged is not None
+
+
+async def test_what_was_judged_is_forgotten_with_what_was_known(place: Place) -> None:
+    management, judging, others = Management(), Judging(), threading.Event()
+    async with Client(place.config) as client:
+        await management.look(client, client)
+    busy = asyncio.ensure_future(judging.run(others.wait))
+    task = asyncio.create_task(management.judge(Ledger(), judging))
+    await asyncio.sleep(0)
+    await management.close()
+    others.set()
+    await asyncio.gather(task, busy)
+    assert management.judged is None
 
 
 async def test_the_kubeconfig_serves_only_the_user_who_started_the_interface(place: Place) -> None:

@@ -137,13 +137,14 @@ async def test_a_pool_gets_vgpus_is_refused_too_many_and_loses_them(
     assert "guest fleet-default gpu yes none 2 of 2 running 2 CPUs, 2 GiB" in listed
 
     page = await admin.html(f"{POOL}/change")
-    assert f'<option value="{RESOURCE}">A2-4Q (4 GiB): 4 available ' in page
-    assert f"({NODES[0]}: 2, {NODES[1]}: 2)" in page
+    assert f'<option value="{RESOURCE}">A2-4Q (4 GiB): 4 available</option>' in page
     assert "This is what the pool has already." in page
+    assert 'name="count"' not in page, "there is no device type yet"
 
     asked = await admin.sees(query((RESOURCE, 1), machines=3))
     assert "Note: This is what the pool has" not in asked
     assert "All machines of the cluster can start." in asked
+    assert f"{NODES[0]}: 2, {NODES[1]}: 2" in asked
     assert "2 machines are replaced, in this order" in asked
     assert "3 machines are still to start." in asked
     assert f"{NODES[0]} 2 2 " in asked, "room for two machines on the first node, with two vGPUs"
@@ -192,6 +193,7 @@ async def test_the_last_device_stays_in_the_list_of_the_pool_that_has_it(
     page = await admin.html(full)
     assert f'<option value="{RESOURCE}" selected>A2-4Q (4 GiB): 4 available' in page
     assert "0 free, 4 in machines of this cluster" in page
+    assert f"{NODES[0]} 0 2 " in text_of(page), "no room, and the devices that are available"
     assert "This is what the pool has already." in page
     assert RESOURCE not in await admin.html(f"{POOL}/change")
     site.api.call(f"{CLUSTERS}/full", "DELETE")
@@ -219,16 +221,52 @@ async def test_what_cannot_be_is_refused_and_nothing_is_written(
     assert not config_of(site, "guest", "gpu").get("vgpuInfo")
 
 
+@pytest.mark.parametrize(("count", "machines"), [(-1, 2), (10_000, 2), (1, -1), (1, 100_001)])
+async def test_what_is_no_number_has_no_answer_but_the_error(
+    admin: Person, count: int, machines: int
+) -> None:
+    text = await admin.sees(query((RESOURCE, count), machines=machines))
+    assert "Enter a number from 0 to" in text
+    assert "can start" not in text
+    assert "replaced" not in text
+    assert "This is what the pool has already" not in text
+
+
+async def test_a_number_that_is_missing_stays_with_its_type(admin: Person) -> None:
+    row = "&type=nvidia.com%2FNVIDIA_A2-4Q&count="
+    path = f"{POOL}/change?edited=1&machines=1{row}&type=intel.com%2FX&count=2"
+    reply = await admin.browser.get(path, HX_Request="true", HX_Target="live-fit")
+    kept = reply.headers["HX-Replace-Url"].partition("&type=")[2]
+    assert kept == "nvidia.com%2FNVIDIA_A2-4Q&count=-&type=intel.com%2FX&count=2"
+
+
+async def test_what_someone_else_has_changed_is_told_in_the_form(admin: Person) -> None:
+    text = await admin.sees(f"{query((RESOURCE, 1), machines=2)}&had={'0' * 16}")
+    assert "was changed by someone else since you opened this page" in text
+    assert "can start" not in text
+
+
 async def test_the_server_is_asked_before_the_form_is_sent(admin: Person) -> None:
     asked = await admin.sees(query((NIC, 1), machines=1))
     assert "The management cluster would not store this" in asked
+    assert "All machines of the cluster can start." not in asked
+
+
+async def test_a_form_of_a_pool_that_is_gone_becomes_the_page_that_says_so(admin: Person) -> None:
+    path = "/pools/fleet-default/gone/gpu/change?edited=1&machines=1"
+    reply = await admin.browser.get(path, HX_Request="true")
+    assert reply.status == 404
+    headers = ("HX-Retarget", "HX-Reselect")
+    assert [reply.headers[one] for one in headers] == ["#page", "#live-problem"]
+    assert 'id="live-problem"' in reply.text
 
 
 async def test_a_mistake_is_named_with_field_and_entry_and_no_form_is_shown(
     admin: Person, site: SimulatedSite
 ) -> None:
     info = '{"vGPURequests":[{"name":"a"}]}'
-    make_cluster(site, "broken", {"bad": {"quantity": 1, "vgpuInfo": info}})
+    bad_one = {"quantity": 1, "vgpuInfo": info}
+    make_cluster(site, "broken", {"bad": bad_one, "worse": bad_one})
     bad = "/pools/fleet-default/broken/bad"
     shown = await admin.waits("/pools?cluster=broken", lambda text: "broken fleet" in text)
     assert "not checked: invalid vgpuInfo: entry 1 has no deviceName" in shown
@@ -237,6 +275,8 @@ async def test_a_mistake_is_named_with_field_and_entry_and_no_form_is_shown(
         assert "vgpuInfo: entry 1 has no deviceName" in page
         assert f"kubectl edit harvesterconfigs.{CONFIG_GROUP} nc-broken-bad -n" in page
         assert '<form method="post" action="/pools' not in page
+        assert "worse" not in page, "the mistake of another pool is told on its own page"
+    assert (await admin.sees(bad)).count("Correct the machine configuration first.") == 1
     site.api.call(f"{CLUSTERS}/broken", "DELETE")
 
 
@@ -272,6 +312,7 @@ async def test_what_may_not_be_read_is_not_shown_as_absent(visit: Any, site: Sim
     text = await stranger.sees("/pools")
     assert "You may not list clusters.provisioning.cattle.io" in text
     assert "No guest cluster has machine pools" not in text
+    assert "tries again by itself" not in text
 
     site.account("pool-part", *SEES)
     part = site.account("pool-part", rule(GROUP, ["clusters"]), namespace=WORKSPACE)
@@ -292,6 +333,9 @@ async def test_names_of_vms_are_for_those_who_may_see_them(visit: Any, site: Sim
     assert "a machine whose VM you may not see" in text
     assert name not in text
     assert "CPU and memory are not checked" in text, "the user may not list pods"
+    assert "All machines can start" not in text
+    assert "All machines of the cluster can start" not in await person.sees(f"{POOL}/change")
+    assert "devices: yes; CPU and memory are not checked" in await person.sees("/pools")
 
 
 async def test_a_cluster_without_rancher_says_how_to_name_the_one_that_has_it(
@@ -330,6 +374,21 @@ async def test_the_credentials_of_the_kubeconfig_serve_the_one_who_gave_them(
     assert await person.sends(f"{TEAM}/change", form(machines=0)) == (303, TEAM)
     assert await person.sends("/pools", forget="yes") == (303, "/pools")
     assert "fleet-default" not in await person.sees("/pools")
+
+
+async def test_rights_in_rancher_show_no_devices_of_harvester(
+    visit: Any, elsewhere: str, site: SimulatedSite, token: str
+) -> None:
+    nobody = await visit(site.account("pool-nobody"), elsewhere)
+    assert await nobody.sends("/pools", token=token) == (303, "/pools")
+    for path in ("/pools", POOL, f"{POOL}/change", query((RESOURCE, 9), machines=9)):
+        text = await nobody.sees(path)
+        assert "You may not list pcideviceclaims.devices.harvesterhci.io" in text
+        assert "usbdeviceclaims.devices.harvesterhci.io" in text
+        assert not [name for name in (*NODES, RESOURCE, "guest fleet-default") if name in text]
+    status, text = await nobody.sends(f"{POOL}/change", form((RESOURCE, 9), machines=9))
+    assert (status, NODES[0] in text) == (422, False)
+    assert quantity_of(site, "guest", "gpu") == 2
 
 
 async def test_a_token_that_ends_asks_for_another_and_leaves_the_session(

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from laneway.changes.errors import ChangeError, RefusedError
-from laneway.changes.machine_pools import Edit, Wanted, refusals
-from laneway.core.ledger.ledger import Ledger
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from laneway.changes.errors import RefusedError
+from laneway.changes.machine_pools import Wanted, refusals
+from laneway.web.caches import Change
 from laneway.web.judged import world_of
 from laneway.web.management import Judged
 from laneway.web.page import Action, Again, Context, Done, Page
 from laneway.web.pages.pools import choices, fields, seen, trying
+from laneway.web.pages.pools.choices import Choice
 from laneway.web.pages.pools.fields import Read, Values
 from laneway.web.pages.pools.seen import Gate, Pool
 from laneway.web.pages.pools.verdict import sites, verdict
@@ -16,46 +21,49 @@ from laneway.web.pages.vms.fields import sent, typed
 from laneway.web.pages.vms.resources import LIST_NODES, families
 from laneway.web.visit import Visit
 
-_ANSWER = "answer"
+_PLAN, _ANSWER = "plan", "answer"
 
 
 def _given(visit: Visit, pool: Pool) -> Values:
-    found = typed(visit)
-    if found.get(fields.EDITED):
-        return fields.typed(found)
+    found, now = typed(visit), trying.stamp(pool)
     spec = pool.state.spec
     quantity = 1 if spec.quantity is None else spec.quantity
-    return fields.shown(pool.state.asked.devices, quantity, trying.stamp(pool))
+    own = fields.shown(pool.state.asked.devices, quantity, found.get(fields.HAD) or now)
+    if not found.get(fields.EDITED):
+        return own
+    given = fields.typed(found)
+    may_not, _ = seen.missing(visit, pool)
+    return given._replace(rows=own.rows) if may_not else given  # Browsers send no disabled field.
 
 
-def _read(visit: Visit, pool: Pool, ledger: Ledger, given: Values) -> Read:
-    found = choices.choices(pool, ledger, world_of(visit), families(visit))
-    return fields.read(given, choices.known(found, ledger), visit.texts)
+def _choices(visit: Visit, pool: Pool, known: Judged) -> list[Choice]:
+    return choices.choices(pool, known.supply.ledger, world_of(visit), families(visit))
 
 
-def _planned(pool: Pool, known: Judged, found: Read) -> Edit | list[str]:
-    """What is written; or what stands against it even before it is judged."""
-    try:
-        return trying.plan(pool, known, Wanted("", "", found.devices, found.machines))
-    except RefusedError as error:
-        return list(error.reasons)
-    except ChangeError as error:
-        return [str(error)]
+def _read(visit: Visit, pool: Pool, known: Judged, given: Values) -> Read:
+    found = choices.known(_choices(visit, pool, known), known.supply.ledger)
+    return fields.read(given, found, visit.texts)
+
+
+def _wanted(visit: Visit, pool: Pool, read: Read) -> Wanted:
+    may_not, _ = seen.missing(visit, pool)
+    return Wanted("", "", None if may_not else read.devices, read.machines)
 
 
 def _context(visit: Visit) -> Context:
-    known, ledger = seen.judged(visit), visit.ledger
+    known, texts = seen.judged(visit), visit.texts
     frame = seen.frame(visit, known)
-    title = visit.texts("pools.change_title", name=visit.name("pool"))
-    if isinstance(known, Gate) or ledger is None:
+    title = texts("pools.change_title", name=visit.name("pool"))
+    if isinstance(known, Gate):
         return {**frame, "title": title}
-    pool, world, texts = seen.named(visit, known), world_of(visit), visit.texts
-    given = _given(visit, pool)
-    found = choices.choices(pool, ledger, world, families(visit))
-    read = fields.read(given, choices.known(found, ledger), texts)
-    edit = _planned(pool, known, read)
+    pool, world = seen.named(visit, known), world_of(visit)
+    given, found = _given(visit, pool), _choices(visit, pool, known)
+    read = fields.read(given, choices.known(found, known.supply.ledger), texts)
+    plan, answer = visit.data.get(_PLAN, trying.Plan(known)), visit.data.get(_ANSWER)
     sees_nodes = visit.may(LIST_NODES)
-    after = Pool(edit.pool, edit.state) if isinstance(edit, Edit) else pool
+    overtaken = given.had not in ("", trying.stamp(pool))
+    edit = None if read.wrong or overtaken else plan.edit
+    after = Pool(edit.pool, edit.state) if edit is not None else pool
     no_devices, no_machines = seen.missing(visit, pool)
     title = texts("pools.change_title", name=pool.title)
     return {
@@ -67,15 +75,16 @@ def _context(visit: Visit) -> Context:
         "command": seen.correction(pool),
         "given": given,
         "choices": found,
-        "option": lambda one: choices.option(texts, one, sees_nodes=sees_nodes),
+        "option": lambda one: choices.option(texts, one),
         "detail": {one.resource: one for one in found},
         "by_node": lambda one: choices.by_node(texts, one.nodes) if sees_nodes else "",
         "read": read,
-        "against": edit if isinstance(edit, list) else [],
-        "verdict": verdict(visit, edit) if isinstance(edit, Edit) else None,
-        "sites": sites(visit, after, known, ledger) if isinstance(edit, Edit) else None,
+        "overtaken": texts("pools.changed_meanwhile", name=pool.title) if overtaken else "",
+        "against": () if read.wrong or overtaken else plan.against,
+        "answer": None if read.wrong or overtaken else answer,
+        "verdict": verdict(visit, edit, plan.known) if edit is not None else None,
+        "sites": sites(visit, after, plan.known) if edit is not None else None,
         "titles": [choices.title_of(one, world) for one in sorted(after.state.pool.devices)],
-        "answer": visit.data.get(_ANSWER, ""),
         "no_devices": no_devices,
         "no_machines": no_machines,
         "reason": no_devices if no_devices and no_machines else "",
@@ -84,36 +93,67 @@ def _context(visit: Visit) -> Context:
     }
 
 
-async def _prepare(visit: Visit) -> None:
-    """Ask the server whether it would store what the form says."""
-    await seen.load_rights(visit)
-    known, ledger = seen.judged(visit), visit.ledger
-    if isinstance(known, Gate) or ledger is None or not typed(visit).get(fields.EDITED):
+async def _plan(visit: Visit) -> None:
+    """Plan what the form says, as the pools are known now."""
+    known = seen.judged(visit)
+    if isinstance(known, Gate) or (pool := seen.find(visit, known)) is None:
         return
-    pool = seen.named(visit, known)
-    read = _read(visit, pool, ledger, _given(visit, pool))
-    edit = _planned(pool, known, read)
-    if isinstance(edit, Edit) and edit.changes and not read.wrong and not refusals(edit):
+    read = _read(visit, pool, known, _given(visit, pool))
+    plan = visit.data.get(_PLAN)
+    if not read.wrong and (plan is None or plan.known is not known):
+        wanted = _wanted(visit, pool, read)
+        visit.data[_PLAN] = await trying.plan(visit, pool, known, wanted)
+
+
+async def _prepare(visit: Visit) -> None:
+    """Plan what the form says, and ask the server whether it would store it."""
+    await seen.load_rights(visit)
+    known = seen.judged(visit)
+    if isinstance(known, Gate):
+        return
+    given = _given(visit, seen.named(visit, known))
+    if typed(visit).get(fields.EDITED):
+        visit.place = replace(visit.place, query=fields.query(given))
+    else:
+        visit.place = replace(visit.place, query=((fields.HAD, given.had),))
+    await _plan(visit)
+    await _ask(visit)
+
+
+async def _ask(visit: Visit) -> None:
+    plan = visit.data.get(_PLAN)
+    edit = plan.edit if plan is not None else None
+    if edit is not None and edit.changes and not refusals(edit):
         visit.data[_ANSWER] = await trying.tried(visit, edit)
+
+
+async def _again(visit: Visit) -> None:
+    """Plan again what the form says; a server that did not answer is asked once it does."""
+    await _plan(visit)
+    answer = visit.data.get(_ANSWER)
+    if answer is not None and answer[0] == "warning" and visit.management.problem is None:
+        await _ask(visit)
+
+
+async def _follow(visit: Visit, changed: Callable[[Change], None]) -> None:
+    await seen.follow(visit, changed, _again)
 
 
 async def _act(visit: Visit) -> Done | Again:
     await seen.load_rights(visit)
     sent(visit)
-    known, ledger, texts = seen.judged(visit), visit.ledger, visit.texts
+    known, texts = seen.judged(visit), visit.texts
     if visit.sent("check"):
         return Again({})
-    if isinstance(known, Gate) or ledger is None:
+    if isinstance(known, Gate):
         return Again({"": [texts("pools.not_known")]})
     pool = seen.named(visit, known)
     given = _given(visit, pool)
-    read = _read(visit, pool, ledger, given)
+    read = _read(visit, pool, known, given)
     if read.wrong:
         return Again(read.wrong)
-    no_devices, _ = seen.missing(visit, pool)
-    devices = None if no_devices else read.devices
     try:
-        edit = await trying.save(visit, Wanted("", "", devices, read.machines), given.had)
+        edit = await trying.save(visit, _wanted(visit, pool, read), given.had)
     except RefusedError as error:
         return Again({"": list(error.reasons)})
     done = "pools.saved" if edit.changes else "pools.unchanged"
@@ -128,7 +168,7 @@ PAGES = (
         kinds=seen.KINDS,
         asks=seen.ASKS,
         prepare=_prepare,
-        meanwhile=seen.follow,
+        meanwhile=_follow,
     ),
 )
 ACTIONS = (Action("/pools/{namespace}/{cluster}/{pool}/change", _act),)

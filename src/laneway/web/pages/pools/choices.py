@@ -77,13 +77,12 @@ def _profile(resource: str) -> str:
     return resource.partition("/")[2].replace("_", " ")
 
 
-def option(texts: Texts, one: Choice, *, sees_nodes: bool) -> str:
+def option(texts: Texts, one: Choice) -> str:
     """An entry of the list in words."""
     title = f"{one.title} ({one.memory})" if one.memory else one.title
     if not one.available.total:
         return texts("pools.option_none", title=title)
-    text = texts("pools.option", title=title, count=one.available.total)
-    return f"{text} ({by_node(texts, one.available.nodes)})" if sees_nodes else text
+    return texts("pools.option", title=title, count=one.available.total)
 
 
 def by_node(texts: Texts, nodes: Sequence[tuple[str, int]]) -> str:

@@ -8,9 +8,8 @@ from laneway.web.judged import world_of
 from laneway.web.page import Context, Page
 from laneway.web.pages.pools import seen
 from laneway.web.pages.pools.choices import memory_of, title_of
-from laneway.web.pages.pools.listing import SIGNS
-from laneway.web.pages.pools.seen import Gate, Pool
-from laneway.web.pages.pools.verdict import machines, sites
+from laneway.web.pages.pools.seen import Gate, Line, Pool
+from laneway.web.pages.pools.verdict import fit, machines, sites
 from laneway.web.pages.vms.form import amount
 from laneway.web.pages.vms.resources import url_of
 from laneway.web.place import link
@@ -20,18 +19,18 @@ _SHOWN = 200
 
 
 def _context(visit: Visit) -> Context:
-    known, ledger = seen.judged(visit), visit.ledger
+    known = seen.judged(visit)
     frame = seen.frame(visit, known)
     title = "/".join(visit.name(key) for key in ("cluster", "pool"))
-    if isinstance(known, Gate) or ledger is None:
+    if isinstance(known, Gate):
         return {**frame, "title": title}
     pool = seen.named(visit, known)
-    state, world = pool.state, world_of(visit)
+    state, world, ledger = pool.state, world_of(visit), known.supply.ledger
     found = machines(visit, pool, ledger)
     sees_vms = seen.sees(visit, state.asked.namespace)
     devices, count = seen.missing(visit, pool)
     ref = state.spec.machine_config_ref
-    word = views.fit(*pool)
+    sign, word = fit(pool, known)
     broken = visit.texts("pools.mend_first") if state.problems else ""
     none = "" if state.pool.devices else visit.texts("pools.has_none")
     return {
@@ -39,15 +38,9 @@ def _context(visit: Visit) -> Context:
         "title": title,
         "pool": pool,
         "crumbs": seen.crumbs(visit, pool),
-        "fit": (SIGNS[word], visit.texts(f"pools.start_{word.replace(' ', '_')}")),
+        "fit": (sign, visit.texts(f"pools.start_{word}")),
         "lines": seen.lines(visit, pool),
-        "others": [
-            (one.path, line)
-            for one in (Pool(other, pool.cluster) for other in pool.cluster.pools)
-            if one.state is not state
-            for line in seen.lines(visit, one)
-            if line.sign == "danger"
-        ],
+        "others": _others(visit, pool) if word == "not_all_pools" else {},
         "devices": [
             (state.pool.devices[one], title_of(one, world), memory_of(one, world), one)
             for one in sorted(state.pool.devices, key=natural)
@@ -57,7 +50,7 @@ def _context(visit: Visit) -> Context:
         "running": views.running(state.pool, ledger),
         "to_create": views.to_create(state.pool),
         "room": pool.cluster.judgement.room.get(state.pool.name, 0),
-        "sites": sites(visit, pool, known, ledger),
+        "sites": sites(visit, pool, known),
         "titles": [title_of(one, world) for one in sorted(state.pool.devices, key=natural)],
         "cpu": amount(state.pool.cpu, "cpu"),
         "memory": amount(state.pool.memory, "memory"),
@@ -68,6 +61,13 @@ def _context(visit: Visit) -> Context:
         "config": f"{ref.kind} {ref.name}",
         "command": seen.correction(pool),
     }
+
+
+def _others(visit: Visit, pool: Pool) -> dict[str, Line]:
+    """The other pools with too little room, each by its page."""
+    others = (Pool(one, pool.cluster) for one in pool.cluster.pools if one is not pool.state)
+    lines = ((one.path, line) for one in others for line in seen.lines(visit, one))
+    return {path: line for path, line in lines if line.is_refusal}
 
 
 PAGES = (

@@ -1,7 +1,8 @@
 """The form of a pool: rows of a device type and a number, and the number of machines.
 
-Fields are `type` and `count`, repeated in the order of the rows, and `machines`. A row without a
-type, or with the number 0, is no request. What cannot be read is a problem of its row.
+Fields are `type` and `count`, repeated in the order of the rows, and `machines`. The last row has
+no number until it has a type, and then 1. A row without a type, or with the number 0, is no
+request. What cannot be read is a problem of its row.
 """
 
 from __future__ import annotations
@@ -60,13 +61,24 @@ def typed(fields: Typed) -> Values:
     """The fields as they were typed."""
     types = [value for name, value in fields.fields if name == "type"]
     counts = [value.strip() for name, value in fields.fields if name == "count"]
-    counts += [""] * (len(types) - len(counts))
+    counts += ["1"] * (len(types) - len(counts))
     rows = [Row(*one) for one in zip(types, counts, strict=False) if one[0]]
     return Values(_and_empty(rows[:_ROWS]), fields.get("machines"), fields.get(HAD))
 
 
+def query(given: Values) -> tuple[tuple[str, str], ...]:
+    """The fields in an address, which has none that is empty: a number that is missing is `-`."""
+    rows = [
+        field
+        for row in given.rows
+        if row.resource
+        for field in (("type", row.resource), ("count", row.number or "-"))
+    ]
+    return ((EDITED, "1"), (HAD, given.had), ("machines", given.machines), *rows)
+
+
 def _and_empty(rows: Sequence[Row]) -> Sequence[Row]:
-    return [*rows, Row("", "1")]
+    return [*rows, Row("", "")]
 
 
 def read(given: Values, known: frozenset[str], texts: Texts) -> Read:

@@ -12,8 +12,9 @@ from laneway.views import machine_pools as views
 from laneway.views.order import natural
 from laneway.web.access import question
 from laneway.web.judged import world_of
+from laneway.web.management import Judged
 from laneway.web.page import Action, Again, Context, Done, Page
-from laneway.web.pages.pools import seen
+from laneway.web.pages.pools import seen, verdict
 from laneway.web.pages.pools.choices import title_of
 from laneway.web.pages.pools.seen import Gate, Pool
 from laneway.web.session.identity import RefusedError, pasted
@@ -21,14 +22,6 @@ from laneway.web.tables.table import Column, Filter, Option, Table
 from laneway.web.visit import Visit
 
 LIST_VMS = question("list", VIRTUAL_MACHINES)
-SIGNS = {
-    "yes": "success",
-    "no": "danger",
-    "invalid": "danger",
-    "unknown": "unknown",
-    "not all pools": "warning",
-}
-"""Of the words that say whether a pool fits."""
 
 
 def _table(visit: Visit, found: Sequence[Pool]) -> Table[Pool]:
@@ -73,14 +66,15 @@ def _table(visit: Visit, found: Sequence[Pool]) -> Table[Pool]:
 def _context(visit: Visit) -> Context:
     known = seen.judged(visit)
     frame = seen.frame(visit, known)
-    ledger, world = visit.ledger, world_of(visit)
-    if isinstance(known, Gate) or ledger is None:
+    world = world_of(visit)
+    if isinstance(known, Gate):
         return {**frame, "table": None}
+    ledger = known.supply.ledger
     found = [Pool(state, cluster) for cluster in known.clusters for state in cluster.pools]
     return {
         **frame,
         "table": _table(visit, found).view(found, visit.place),
-        "fit": lambda one: _fit(visit, one),
+        "fit": lambda one: _fit(visit, one, known),
         "lines": lambda one: seen.lines(visit, one),
         "running": lambda one: views.running(one.state.pool, ledger),
         "gib": lambda one: one.state.asked.size.memory // views.GiB,
@@ -88,9 +82,9 @@ def _context(visit: Visit) -> Context:
     }
 
 
-def _fit(visit: Visit, one: Pool) -> tuple[str, str]:
-    found = views.fit(*one)
-    return SIGNS[found], visit.texts(f"pools.fit_{found.replace(' ', '_')}")
+def _fit(visit: Visit, one: Pool, known: Judged) -> tuple[str, str]:
+    sign, word = verdict.fit(one, known)
+    return sign, visit.texts(f"pools.fit_{word}")
 
 
 async def _act(visit: Visit) -> Done | Again:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from laneway.changes.errors import ChangeError, RefusedError
+from collections.abc import Callable
+
+from laneway.changes.errors import RefusedError
 from laneway.changes.machine_pools import Edit, Wanted
+from laneway.web.caches import Change
 from laneway.web.judged import world_of
 from laneway.web.page import Action, Again, Context, Done, Page
 from laneway.web.pages.pools import seen, trying
@@ -14,29 +17,23 @@ from laneway.web.pages.vms.resources import url_of
 from laneway.web.visit import Visit
 
 _NONE = Wanted("", "", {})
+_PLAN = "plan"
 
 
 def _context(visit: Visit) -> Context:
-    known, ledger, texts = seen.judged(visit), visit.ledger, visit.texts
+    known, texts = seen.judged(visit), visit.texts
     frame = seen.frame(visit, known)
     title = texts("pools.remove_title", name=visit.name("pool"))
-    if isinstance(known, Gate) or ledger is None:
+    if isinstance(known, Gate):
         return {**frame, "title": title}
     pool, world = seen.named(visit, known), world_of(visit)
     title = texts("pools.remove_title", name=pool.title)
-    against: list[str] = []
-    edit: Edit | None = None
-    try:
-        edit = trying.plan(pool, known, _NONE)
-    except RefusedError as error:
-        against = list(error.reasons)
-    except ChangeError as error:
-        against = [str(error)]
+    plan = visit.data.get(_PLAN, trying.Plan(known))
     no_devices, _ = seen.missing(visit, pool)
     held = [
         share
         for one in pool.state.pool.machines
-        for share in ledger.shares.get(one.vm, ())
+        for share in known.supply.ledger.shares.get(one.vm, ())
         if share.resource in pool.state.pool.devices
     ]
     return {
@@ -49,10 +46,27 @@ def _context(visit: Visit) -> Context:
         ],
         "held": sorted(share.name for share in held),
         "device_url": lambda name: url_of(name, world),
-        "against": against,
-        "verdict": verdict(visit, edit) if edit is not None else None,
-        "reason": no_devices or _nothing(visit, edit),
+        "against": plan.against,
+        "verdict": verdict(visit, plan.edit, plan.known) if plan.edit is not None else None,
+        "reason": no_devices or _nothing(visit, plan.edit),
     }
+
+
+async def _plan(visit: Visit) -> None:
+    known, plan = seen.judged(visit), visit.data.get(_PLAN)
+    if isinstance(known, Gate) or (pool := seen.find(visit, known)) is None:
+        return
+    if plan is None or plan.known is not known:
+        visit.data[_PLAN] = await trying.plan(visit, pool, known, _NONE)
+
+
+async def _prepare(visit: Visit) -> None:
+    await seen.load_rights(visit)
+    await _plan(visit)
+
+
+async def _follow(visit: Visit, changed: Callable[[Change], None]) -> None:
+    await seen.follow(visit, changed, _plan)
 
 
 def _nothing(visit: Visit, edit: Edit | None) -> str:
@@ -82,8 +96,8 @@ PAGES = (
         _context,
         kinds=seen.KINDS,
         asks=seen.ASKS,
-        prepare=seen.load_rights,
-        meanwhile=seen.follow,
+        prepare=_prepare,
+        meanwhile=_follow,
     ),
 )
 ACTIONS = (Action("/pools/{namespace}/{cluster}/{pool}/remove", _act),)

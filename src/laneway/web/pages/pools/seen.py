@@ -5,7 +5,7 @@ A management cluster that cannot be read is never shown as one without pools.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Literal, NamedTuple
 
 from laneway.changes.answered import words_of
@@ -27,6 +27,7 @@ from laneway.views import machine_pools as views
 from laneway.views.machine_pools import Said
 from laneway.web import holders
 from laneway.web.access import Question, question
+from laneway.web.api.capacity import NEEDS
 from laneway.web.caches import POOLS, Change
 from laneway.web.management import Judged
 from laneway.web.page import Context, NotFound
@@ -35,8 +36,8 @@ from laneway.web.pages.vms.resources import FAMILIES, LIST_NODES
 from laneway.web.place import link
 from laneway.web.visit import Visit
 
-KINDS = frozenset({"ledger", POOLS.kind})
-ASKS = (LIST_NODES, *FAMILIES.values())
+KINDS = frozenset({POOLS.kind})
+ASKS = (LIST_NODES, *FAMILIES.values(), *NEEDS)
 
 
 class Gate(NamedTuple):
@@ -55,6 +56,8 @@ class Line(NamedTuple):
     text: str
     short: str
     """All of it in few words."""
+    is_refusal: bool = False
+    """Whether it says that there is too little room."""
 
 
 class Pool(NamedTuple):
@@ -97,27 +100,54 @@ async def load(visit: Visit, *, now: bool = False) -> None:
     await (own.look_now if now else own.look)(found, visit.client)
     if isinstance(own.problem, UnauthorizedError | CredentialsError) and own.client is None:
         raise own.problem
+    await own.judge(visit.ledger, visit.site.judging)
     consumers = []
-    if visit.ledger is not None and (known := own.judged(visit.ledger)) is not None:
+    if (known := own.judged) is not None:
         namespaces = {pool.asked.namespace for one in known.clusters for pool in one.pools}
         consumers = [Consumer(ConsumerKind.VM, one, "") for one in namespaces]
-        consumers += visit.ledger.demands
+        consumers += known.supply.ledger.demands
     await holders.load_consumers(visit, consumers)
 
 
-async def follow(visit: Visit, changed: Callable[[Change], None]) -> None:
-    """See what is new while the page is open."""
-    own = visit.management
-    await own.follow(lambda: client(visit), visit.client, lambda: changed(POOLS))
+async def _nothing(_visit: Visit) -> None:
+    return
+
+
+async def follow(
+    visit: Visit,
+    changed: Callable[[Change], None],
+    then: Callable[[Visit], Awaitable[None]] = _nothing,
+) -> None:
+    """See what is new while the page is open. `then`: what the page needs besides."""
+    own, judging = visit.management, visit.site.judging
+
+    async def judge() -> Gate | None:
+        await own.judge(visit.ledger, judging)
+        await then(visit)
+        return _rights(visit)
+
+    await own.follow(lambda: client(visit), visit.client, judging, judge, lambda: changed(POOLS))
 
 
 def judged(visit: Visit) -> Judged | Gate:
     """The pools that the user sees."""
+    if (gate := _rights(visit)) is not None:
+        return gate
     own, problem = visit.management, visit.management.problem
     if own.known is None and (problem is not None or visit.site.remote is not None):
         return _gate(visit, problem)
-    found = own.judged(visit.ledger) if visit.ledger is not None else None
-    return found or Gate("waiting", visit.texts("vms.not_known"))
+    return own.judged or Gate("waiting", visit.texts("vms.not_known"))
+
+
+def _rights(visit: Visit) -> Gate | None:
+    """What keeps the capacity of the served cluster from the user, which pools are judged by."""
+    access, texts = visit.user.access, visit.texts
+    if any(access.known(one) is None for one in NEEDS):
+        why = words_of(access.failure) if access.failure is not None else texts("pools.no_answer")
+        return Gate("failed", texts("pools.rights_unknown", why=why))
+    if lacking := [f"{one.resource}.{one.group}" for one in NEEDS if not access.may(one)]:
+        return Gate("refused", texts("pools.may_not_see", resources=", ".join(lacking)))
+    return None
 
 
 def _gate(visit: Visit, problem: KubeError | None) -> Gate:
@@ -139,13 +169,14 @@ def _gate(visit: Visit, problem: KubeError | None) -> Gate:
 
 def named(visit: Visit, known: Judged) -> Pool:
     """The pool of the page. Raises NotFound."""
-    found = _find(visit, known)
+    found = find(visit, known)
     if found is None:
         raise NotFound(visit.place.path)
     return found
 
 
-def _find(visit: Visit, known: Judged) -> Pool | None:
+def find(visit: Visit, known: Judged) -> Pool | None:
+    """The pool of the page; None: there is none."""
     wanted = tuple(visit.name(key) for key in ("namespace", "cluster", "pool"))
     pools = (Pool(state, cluster) for cluster in known.clusters for state in cluster.pools)
     return next((pool for pool in pools if pool.names == wanted), None)
@@ -153,11 +184,13 @@ def _find(visit: Visit, known: Judged) -> Pool | None:
 
 def frame(visit: Visit, known: Judged | Gate) -> Context:
     """What every template of pools shows around its own."""
-    own, texts = visit.management, visit.texts
+    own = visit.management
     problem = own.problem if not isinstance(known, Gate) else None
+    if visit.site.remote is None and visit.site.server.away_since is not None:
+        problem = None  # The page says already that this server is away.
     return {
         "gate": known if isinstance(known, Gate) else None,
-        "outdated": texts("pools.outdated", why=words_of(problem)) if problem else "",
+        "outdated": words_of(problem) if problem else "",
         "since": own.since.isoformat() if own.since else "",
         "unknown": _unknown(known) if isinstance(known, Judged) else (),
         "signed_in": own.name if visit.site.remote is not None else "",
@@ -188,7 +221,7 @@ def _line(visit: Visit, one: Pool, said: Said) -> Line:
             pool = one.state.pool
             room = min(one.cluster.judgement.room.get(pool.name, 0), pool.coming)
             short = texts.count("pools.short", pool.coming, room=room)
-            return Line(name, "danger", head, text, short)
+            return Line(name, "danger", head, text, short, is_refusal=True)
         case _:
             head = texts(f"pools.head_{said.weight}", name=name)
             return Line(name, "info" if said.weight == "unknown" else "danger", head, text, text)
@@ -205,7 +238,7 @@ async def load_rights(visit: Visit) -> None:
     """The same as `load` for the page of one pool, with what the user may do with it."""
     await load(visit)
     known = judged(visit)
-    if isinstance(known, Judged) and _find(visit, known) is None:
+    if isinstance(known, Judged) and find(visit, known) is None:
         await load(visit, now=True)  # It may have been made a moment ago.
         known = judged(visit)
     if isinstance(known, Judged):
@@ -215,18 +248,17 @@ async def load_rights(visit: Visit) -> None:
 
 def missing(visit: Visit, pool: Pool) -> tuple[str, str]:
     """Why the user cannot change the devices, and why not the number of machines."""
-    access = visit.management.access or visit.user.access
-    devices, machines = (
-        ""
-        if access.may(one)
-        else visit.texts(
-            "pools.may_not_patch",
-            resource=f"{one.resource}.{one.group}",
-            namespace=one.namespace,
-        )
-        for one in rights(pool)
-    )
+    devices, machines = (_missing(visit, one) for one in rights(pool))
     return devices, machines
+
+
+def _missing(visit: Visit, asked: Question) -> str:
+    access, resource = visit.management.access or visit.user.access, asked.resource
+    may = access.known(asked)
+    if may:
+        return ""
+    text = "pools.may_not_patch" if may is False else "pools.may_patch_unknown"
+    return visit.texts(text, resource=f"{resource}.{asked.group}", namespace=asked.namespace)
 
 
 def correction(pool: Pool) -> str:

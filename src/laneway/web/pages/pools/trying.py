@@ -1,5 +1,7 @@
 """A change of a pool: planned from what is known now, tried on the server, and stored.
 
+It is planned outside the event loop, before the page is drawn.
+
 The objects are read again before anything is stored, so a change of their status refuses nothing.
 What another user has changed of the pool since the form was opened is told, and stays.
 """
@@ -8,12 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from laneway.changes.answered import words_of
-from laneway.changes.errors import ChangeError, OvertakenError
+from laneway.changes.errors import ChangeError, OvertakenError, RefusedError
 from laneway.changes.machine_pools import Edit, Wanted, planned, refuse, store
 from laneway.kube.client import Client
-from laneway.kube.errors import CredentialsError, KubeError, UnauthorizedError
+from laneway.kube.errors import CredentialsError, KubeError, UnauthorizedError, is_outage
 from laneway.web.management import Judged
 from laneway.web.pages.pools import seen
 from laneway.web.pages.pools.seen import Gate, Pool
@@ -30,25 +34,47 @@ def stamp(pool: Pool) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def plan(pool: Pool, known: Judged, wanted: Wanted) -> Edit:
-    """What a change writes. Raises ChangeError, also where the pool cannot be read."""
+class Plan(NamedTuple):
+    """A change of a pool as it was planned."""
+
+    known: Judged
+    """What it was planned from."""
+    edit: Edit | None = None
+    against: Sequence[str] = ()
+    """Why there is none."""
+
+
+async def plan(visit: Visit, pool: Pool, known: Judged, wanted: Wanted) -> Plan:
+    """What a change writes, or what stands against it even before it is judged."""
+    try:
+        return Plan(known, await _plan(visit, pool, known, wanted))
+    except RefusedError as error:
+        return Plan(known, against=error.reasons)
+    except ChangeError as error:
+        return Plan(known, against=[str(error)])
+
+
+async def _plan(visit: Visit, pool: Pool, known: Judged, wanted: Wanted) -> Edit:
+    """Raises ChangeError, also where the pool cannot be read."""
     namespace, cluster, name = pool.names
     wanted = wanted._replace(cluster=f"{namespace}/{cluster}", pool=name)
-    return planned(known.managed, known.supply, wanted)
+    return await visit.site.judging.run(lambda: planned(known.managed, known.supply, wanted))
 
 
-async def tried(visit: Visit, edit: Edit) -> str:
-    """Why the server would not store a change that fits; empty: it would."""
+async def tried(visit: Visit, edit: Edit) -> tuple[str, str] | None:
+    """Why the server would not store a change that fits, with a sign; None: it would."""
     client = await seen.client(visit)
     if client is None:
-        return ""
+        return None
     try:
         await store(client, edit, dry_run=True)
     except OvertakenError:
-        return ""  # it is read again before it is stored
+        return None  # it is read again before it is stored
     except (ChangeError, KubeError) as error:
-        return words_of(error)
-    return ""
+        is_unknown = isinstance(error, KubeError) and is_outage(error)
+        sign, text = ("warning", "not_asked") if is_unknown else ("danger", "server_refuses")
+        return sign, visit.texts(f"pools.{text}", why=words_of(error))
+    return None
 
 
 async def save(visit: Visit, wanted: Wanted, had: str = "") -> Edit:
@@ -69,7 +95,7 @@ async def save(visit: Visit, wanted: Wanted, had: str = "") -> Edit:
 
 async def _save(visit: Visit, client: Client, wanted: Wanted, had: str) -> Edit:
     own = visit.management
-    await own.look_now(client, visit.client)
+    await _look(visit, client)
     if own.problem is not None:
         raise own.problem
     known = seen.judged(visit)
@@ -78,9 +104,15 @@ async def _save(visit: Visit, client: Client, wanted: Wanted, had: str) -> Edit:
     pool = seen.named(visit, known)
     if had and had != stamp(pool):
         raise ChangeError(visit.texts("pools.changed_meanwhile", name=pool.title))
-    edit = plan(pool, known, wanted)
+    edit = await _plan(visit, pool, known, wanted)
     refuse(edit)
     if edit.changes:
         await store(client, edit)
-        await own.look_now(client, visit.client)
+        await _look(visit, client)
     return edit
+
+
+async def _look(visit: Visit, client: Client) -> None:
+    own = visit.management
+    await own.look_now(client, visit.client)
+    await own.judge(visit.ledger, visit.site.judging)

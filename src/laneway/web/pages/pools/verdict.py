@@ -19,6 +19,15 @@ from laneway.web.pages.vms.form import amount
 from laneway.web.pages.vms.resources import LIST_NODES
 from laneway.web.visit import Visit
 
+SIGNS = {
+    "yes": "success",
+    "devices": "info",
+    "no": "danger",
+    "invalid": "danger",
+    "unknown": "unknown",
+    "not_all_pools": "warning",
+}
+"""Of the words that say whether a pool fits."""
 _SHOWN = 50
 
 
@@ -31,7 +40,7 @@ class Site(NamedTuple):
     room: int | None
     """For how many more machines there is room; None: not known."""
     devices: Sequence[int]
-    """How many of each resource of the pool a new machine can have."""
+    """How many of each resource of the pool are available."""
     cpu: str
     """Free; empty where that is not known."""
     memory: str
@@ -43,6 +52,8 @@ class Verdict(NamedTuple):
     lines: Sequence[Line]
     """What is said of the pools of the cluster."""
     fits: bool
+    checks_compute: bool
+    """Whether CPU and memory are known."""
     allowed: bool
     """Whether it can be saved."""
     changes: bool
@@ -56,7 +67,15 @@ class Verdict(NamedTuple):
     """How many machines are still to get a node."""
 
 
-def verdict(visit: Visit, edit: Edit) -> Verdict:
+def fit(pool: Pool, known: Judged) -> tuple[str, str]:
+    """Whether the machines of a pool can start: a sign and a word, `devices` if only these do."""
+    word = views.fit(*pool).replace(" ", "_")
+    if word == "yes" and known.supply.free is None:
+        word = "devices"
+    return SIGNS[word], word
+
+
+def verdict(visit: Visit, edit: Edit, known: Judged) -> Verdict:
     """The answer to a change."""
     states = sorted(edit.state.pools, key=lambda state: state is not edit.pool)
     lines = [line for one in states for line in seen.lines(visit, Pool(one, edit.state))]
@@ -65,6 +84,7 @@ def verdict(visit: Visit, edit: Edit) -> Verdict:
     return Verdict(
         lines=lines,
         fits=edit.state.fits,
+        checks_compute=known.supply.free is not None,
         allowed=not refusals(edit),
         changes=edit.changes,
         replaced=bool(edit.fields),
@@ -74,19 +94,20 @@ def verdict(visit: Visit, edit: Edit) -> Verdict:
     )
 
 
-def sites(visit: Visit, pool: Pool, known: Judged, ledger: Ledger) -> list[Site] | None:
+def sites(visit: Visit, pool: Pool, known: Judged) -> list[Site] | None:
     """The nodes, those with the most room first; None where the user may not see them."""
     if not visit.may(LIST_NODES):
         return None
     valid = [one.pool for one in pool.cluster.pools if not one.problems]
-    resources = sorted(pool.state.pool.devices, key=natural)
+    ledger, resources = known.supply.ledger, sorted(pool.state.pool.devices, key=natural)
+    available = {one.resource: dict(one.nodes) for one in views.available(*pool, ledger)}
     has_compute = known.supply.free is not None
     found = [
         Site(
             one.node,
             one.closed or ("" if one.allowed else visit.texts("pools.not_allowed")),
             one.room,
-            [one.free.get(name, 0) for name in resources],
+            [available[name].get(one.node, 0) for name in resources],
             amount(max(one.free.get(CPU, 0), 0), "cpu") if has_compute else "",
             amount(max(one.free.get(MEMORY, 0), 0), "memory") if has_compute else "",
         )

@@ -1,0 +1,33 @@
+"""Where machine pools are judged: outside the event loop, and one at a time for all users.
+
+With many guest clusters and nodes that takes seconds, in which everyone else's pages go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from laneway.core.ledger.ledger import Ledger
+
+T = TypeVar("T")
+
+
+class Judging:
+    """One thread, and word of every new ledger."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "judging")
+        self.made = asyncio.Event()
+        """Set once another ledger is made."""
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """What `work` gives, which changes nothing. Raises what it raises."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def ledger_made(self, _ledger: Ledger) -> None:
+        """Wake those who wait for a ledger."""
+        made, self.made = self.made, asyncio.Event()
+        made.set()
