@@ -34,6 +34,7 @@ import msgspec
 from laneway.kube.client import PAGE, Client
 from laneway.kube.errors import (
     CutOffError,
+    ForbiddenError,
     GoneError,
     KubeError,
     NotFoundError,
@@ -168,7 +169,10 @@ class Informer(Generic[T_co]):
             except KubeError as error:
                 self.counts.failures += 1
                 problem = error
-                if isinstance(error, NotFoundError):
+                # An older chart grants no right to another project's kind that is new to us.
+                if isinstance(error, NotFoundError) or (
+                    isinstance(error, ForbiddenError) and self.resource.optional
+                ):
                     self.unserved = True
                     self.answered.set()
             lasted = self._clock() - self._watching_since >= SHORT_WATCH
