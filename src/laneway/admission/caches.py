@@ -59,6 +59,7 @@ from laneway.kube.clusterapi import (
     MachineDeployment,
     MachineSet,
 )
+from laneway.kube.errors import ForbiddenError
 from laneway.kube.informer import Informer
 from laneway.kube.kubevirt import (
     INSTANCES,
@@ -190,7 +191,12 @@ _PERHAPS = (
     *("cluster_machines", "cluster_sets", "cluster_deployments", "cluster_control_planes"),
 )
 """Of kinds that a cluster need not have."""
+_GRANTED_LATER = ("kubevirt_templates", "kubevirt_clusters")
+"""Of kinds that an older chart does not let the webhook read. Nothing is refused for want of them,
+and a webhook that is newer than its chart judges everything else."""
 
 
 def _known(name: str, informer: Informer[KubeObject]) -> bool:
+    if name in _GRANTED_LATER and isinstance(informer.problem, ForbiddenError):
+        return True
     return (informer.answered if name in _PERHAPS else informer.synced).is_set()

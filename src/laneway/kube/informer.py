@@ -34,7 +34,6 @@ import msgspec
 from laneway.kube.client import PAGE, Client
 from laneway.kube.errors import (
     CutOffError,
-    ForbiddenError,
     GoneError,
     KubeError,
     NotFoundError,
@@ -169,10 +168,7 @@ class Informer(Generic[T_co]):
             except KubeError as error:
                 self.counts.failures += 1
                 problem = error
-                # An older chart grants no right to another project's kind that is new to us.
-                if isinstance(error, NotFoundError) or (
-                    isinstance(error, ForbiddenError) and self.resource.optional
-                ):
+                if isinstance(error, NotFoundError):
                     self.unserved = True
                     self.answered.set()
             lasted = self._clock() - self._watching_since >= SHORT_WATCH

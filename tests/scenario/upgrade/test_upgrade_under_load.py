@@ -18,7 +18,7 @@ from support.chart import render
 from support.skew.cluster import Cluster, Part
 from support.skew.trees import Tree
 from support.skew.users import Users
-from support.skew.writes import CONFIGURATIONS, Json, undone
+from support.skew.writes import CONFIGURATIONS, Json, Write, undone
 
 PROFILE = "NVIDIA A2-4Q"
 VGPU = "nvidia.com/NVIDIA_A2-4Q"
@@ -112,7 +112,18 @@ def written_once(mixed: Cluster, began: int) -> None:
     writes = mixed.writes.of(*shared, since=began)
     assert "DELETED" not in {write.type for write in writes}  # no version takes a kind away
     counted = Counter(write.name for write in writes if write.name not in NEW_KINDS)
-    assert set(counted.values()) == {2}
+    # A webhook that Helm adds has no authority yet; the manager writes it there, once.
+    completed = Counter(write.name for write in writes if any(map(lacks_authority, hooks(write))))
+    assert counted == Counter(dict.fromkeys(counted, 2)) + completed
+
+
+def hooks(write: Write) -> list[Json]:
+    found: list[Json] = write.object.get("webhooks", [])
+    return found
+
+
+def lacks_authority(hook: Json) -> bool:
+    return not hook["clientConfig"].get("caBundle")
 
 
 def annotations(obj: Json) -> Json:

@@ -50,7 +50,9 @@ def judge(old: Many | None, new: Many, which: Name, world: World) -> Verdict:
     name = new.template.name
     template = world.kubevirt_templates.get(name, which.namespace)
     if template is None:
-        words = f"There is no {TEMPLATE} {shown(name)}, so the devices of its VMs were not checked."
+        words = (
+            f"{TEMPLATE} {shown(name)} is not known, so the devices of its VMs were not checked."
+        )
         return Verdict(warnings=(words,))
     found = wanted(which, new, template, world)
     if found is None:

@@ -222,7 +222,7 @@ async def test_a_template_that_is_not_there_is_told(scene: Any) -> None:
     [said] = await scene.warned(scene.many(5, "typo"))
     assert (
         said
-        == "There is no KubevirtMachineTemplate typo, so the devices of its VMs were not checked."
+        == "KubevirtMachineTemplate typo is not known, so the devices of its VMs were not checked."
     )
 
 
