@@ -80,11 +80,11 @@ COMMANDS = {
         "laneway.cli.commands.roles:manager", "Run the manager, of which one leads in a cluster."
     ),
     "webhook": Entry(
-        "laneway.cli.commands.roles:webhook",
+        "laneway.cli.commands.webhooks:webhook",
         "Run the webhook that reviews writes for the API server.",
     ),
     "pools-webhook": Entry(
-        "laneway.cli.commands.roles:pools_webhook",
+        "laneway.cli.commands.webhooks:pools_webhook",
         "Run the webhook that reviews machine pools for Rancher's management cluster.",
     ),
     "ui": Entry("laneway.cli.commands.ui:ui", "Serve the web interface of a cluster."),

@@ -1,4 +1,4 @@
-"""`laneway up`, `agent`, `manager` and the webhooks: the parts of Laneway that run."""
+"""`laneway up`, `agent` and `manager`: parts of Laneway that run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from laneway.cli.commands.options import (
     log_options,
 )
 from laneway.cli.errors import Failure
-from laneway.cli.health import ADDRESS, WHICH, health_address_option
+from laneway.cli.health import health_address_option
 
 CERTIFICATES = ("own", "cert-manager", "none")
 """Who makes the certificate of the webhook."""
@@ -343,163 +343,4 @@ def manager(
         vsphere=vsphere,
         check_nodes=vsphere_check_nodes,
         check_image=vsphere_check_image,
-    )
-
-
-@click.command(
-    epilog="""\b
-Example: two webhooks, in pods of a Deployment, with a Secret mounted at /tls.
-    laneway webhook --tls-cert-file /tls/tls.crt --tls-key-file /tls/tls.key
-"""
-)
-@click.option(
-    "--tls-cert-file",
-    required=True,
-    metavar="PATH",
-    help="The certificate of the server, followed by the chain to its authority (PEM). The webhook "
-    "waits until the file exists, and reads it again when it changes.",
-)
-@click.option("--tls-key-file", required=True, metavar="PATH", help="The key of the certificate.")
-@click.option(
-    "--client-ca-file",
-    default="",
-    metavar="PATH",
-    help="Answer only clients with a certificate of the authorities in this file (PEM). An API "
-    "server can be configured to present one. Default: answer all clients.",
-)
-@click.option(
-    "--address",
-    default=":8443",
-    show_default=True,
-    metavar=ADDRESS,
-    help=f"The address for admission reviews: {WHICH}",
-)
-@click.option(
-    "--namespace",
-    default=NAMESPACE,
-    show_default=True,
-    metavar="NAME",
-    help="The namespace of Laneway's agents and manager, whose service accounts have rights of "
-    "their own.",
-)
-@click.option(
-    "--vsphere-inventory",
-    type=click.Choice(["warn", "refuse"]),
-    default="warn",
-    show_default=True,
-    help="What to do with Machines of Cluster API that request devices which their vCenter does "
-    "not have, or not in that number.",
-)
-@role_options
-@health_address_option(9642)
-@log_options()
-def webhook(
-    *,
-    tls_cert_file: str,
-    tls_key_file: str,
-    client_ca_file: str,
-    address: str,
-    namespace: str,
-    vsphere_inventory: str,
-    kubeconfig: str | None,
-    context: str | None,
-    health_address: str,
-    log_level: str,
-    log_format: str | None,
-) -> None:
-    """Run the webhook, which answers admission reviews about devices and VMs.
-
-    The API server calls it through the webhook configurations in Laneway's manifests. The webhook
-    writes nothing, and several may run. On SIGTERM it continues to answer for some seconds, so
-    that no request of the API server is lost.
-    """
-    from laneway.cli.logs import configure
-    from laneway.cli.processes.webhook import Files, run_webhook
-
-    configure(log_level, log_format)
-    run_webhook(
-        ClusterChoice(kubeconfig, context, namespace),
-        Files(tls_cert_file, tls_key_file, client_ca_file),
-        address,
-        health_address,
-        vsphere_refuses=vsphere_inventory == "refuse",
-    )
-
-
-@click.command(
-    epilog="""\b
-Example: in a pod of a Deployment, with two Secrets mounted at /tls and /harvester.
-    laneway pools-webhook --tls-cert-file /tls/tls.crt --tls-key-file /tls/tls.key \\
-        --harvester-kubeconfigs /harvester
-"""
-)
-@click.option(
-    "--tls-cert-file",
-    required=True,
-    metavar="PATH",
-    help="The certificate of the server, followed by the chain to its authority (PEM). The webhook "
-    "waits until the file exists, and reads it again when it changes.",
-)
-@click.option("--tls-key-file", required=True, metavar="PATH", help="The key of the certificate.")
-@click.option(
-    "--client-ca-file",
-    default="",
-    metavar="PATH",
-    help="Answer only clients with a certificate of the authorities in this file (PEM). An API "
-    "server can be configured to present one. Default: answer all clients.",
-)
-@click.option(
-    "--harvester-kubeconfigs",
-    required=True,
-    metavar="DIR",
-    help="A folder with a kubeconfig for each Harvester cluster. A file is named like the cloud "
-    "credential of guest clusters (cc-abcde); default is for all others. The files may change.",
-)
-@click.option(
-    "--mode",
-    type=click.Choice(["warn", "refuse"]),
-    default="warn",
-    show_default=True,
-    help="What to do with writes of pools whose machines cannot all start.",
-)
-@click.option(
-    "--address",
-    default=":8443",
-    show_default=True,
-    metavar=ADDRESS,
-    help=f"The address for admission reviews: {WHICH}",
-)
-@role_options
-@health_address_option(9644)
-@log_options()
-def pools_webhook(
-    *,
-    tls_cert_file: str,
-    tls_key_file: str,
-    client_ca_file: str,
-    harvester_kubeconfigs: str,
-    mode: str,
-    address: str,
-    kubeconfig: str | None,
-    context: str | None,
-    health_address: str,
-    log_level: str,
-    log_format: str | None,
-) -> None:
-    """Run the webhook for machine pools, in the management cluster of Rancher.
-
-    It answers admission reviews about Clusters and HarvesterConfigs by what Harvester clusters have
-    free. It writes nothing, and several may run. While it does not know a Harvester cluster, writes
-    pass with a warning.
-    """
-    from laneway.cli.logs import configure
-    from laneway.cli.processes.pools_webhook import Files, run_pools_webhook
-
-    configure(log_level, log_format)
-    run_pools_webhook(
-        ClusterChoice(kubeconfig, context),
-        Files(tls_cert_file, tls_key_file, client_ca_file, harvester_kubeconfigs),
-        address,
-        health_address,
-        refuses=mode == "refuse",
     )
