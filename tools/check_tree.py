@@ -1,8 +1,8 @@
-"""What may not be committed: paths of one machine, names of package registries, misplaced tests.
+"""What may not be committed: paths of one machine, hosts of registries, misplaced tests, long modules.
 
 Both tie a checkout to the place where it was written. Pins must name no index in particular, and a
 path below a home folder is true nowhere else. A unit test lies where the module lies that
-it is about, or it is not found there.
+it is about, or it is not found there. A module that grows beyond its limit has two ideas.
 """
 
 import ast
@@ -22,6 +22,8 @@ PIN_LINE = re.compile(r"#.*|[a-z0-9-]+==\S+( ; .+)? \\|    --hash=sha256:[0-9a-f
 UNIT, SOURCES = Path("tests/unit"), Path("src/laneway")
 NO_LAYER = {"chart", "words"}
 """Folders of unit tests about what is no layer of the program."""
+LONGEST = 500
+"""Lines of a module."""
 RECORDED = ("tests/data/",)
 """Recordings of real machines may hold what those machines held."""
 
@@ -42,6 +44,8 @@ def findings(name: str) -> list[str]:
     except UnicodeDecodeError:
         return []
     found = []
+    if name.endswith(".py") and len(lines) > LONGEST:
+        found.append(f"{name}: {len(lines)} lines; a module has {LONGEST} at most")
     for number, line in enumerate(lines, 1):
         if not name.startswith(RECORDED):
             found += [
@@ -88,7 +92,8 @@ def misplaced(name: str) -> list[str]:
 def main() -> int:
     found = [line for name in tracked() for line in (*findings(name), *misplaced(name))]
     print(
-        "\n".join(found) or "nothing is bound to one machine, and unit tests lie by their modules"
+        "\n".join(found)
+        or "nothing is bound to one machine, unit tests lie by their modules, no module is too long"
     )
     return 1 if found else 0
 
