@@ -1,4 +1,4 @@
-"""What may not be committed: paths of one machine, hosts of registries, misplaced tests, long modules.
+"""What may not be committed: paths of one machine, hosts of registries, misplaced tests.
 
 Both tie a checkout to the place where it was written. Pins must name no index in particular, and a
 path below a home folder is true nowhere else. A unit test lies where the module lies that
