@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help up test test-laws test-kernel test-realapi test-current test-libraries test-vcenter test-driver test-image test-wheels test-chart test-browser test-terraform test-changes test-durability test-fuzz test-all check manifests reference docs screenshots mutants bench constraints terraform-provider vcenter-sim machine-driver venv venv-dev venv-terraform clean
 
 help: ## list these targets
-	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 28
 
 up: venv ## start Laneway here with one simulated GPU node; ARGS="--simulate a100:2" for others
 	@exec $(RUN)/laneway up --data-dir $(DATA_DIR) $(ARGS)
