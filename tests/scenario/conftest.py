@@ -39,8 +39,8 @@ from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
 from support.caches import caught_up
 from support.control_plane import DATABASE, SECONDS, embedded, given, until_served
+from support.databases import with_kubevirt
 from support.gpu_modes import MANAGE, SMI, gpus_of
-from support.kubevirts import with_kubevirt
 from support.plans import BOOT, hardware_of, in_thread
 from support.reviewed import reviewing, wanted
 from support.reviewed import served as with_users

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from support.databases import with_kubevirt
 from support.kubectl import KUBECTL, Kubectl
-from support.kubevirts import with_kubevirt
 from support.worlds import World, started
 
 PEOPLE = """

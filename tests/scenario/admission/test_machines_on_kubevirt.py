@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kapilite.server import ApiServer
-from laneway.kube.client import Client
-from laneway.kube.cluster import Cluster, ClusterConfig
 from laneway.simcluster.clusterapi.kubevirt.install import install
 from support.capk import PREFIX, cluster, cluster_api, deployment, template
+from support.databases import with_more
 from support.kubectl import Kubectl
 from support.worlds import World
 
-DATABASE = "state.db"
 Q4, RESOURCE = "NVIDIA A2-4Q", "nvidia.com/NVIDIA_A2-4Q"
 NO_SURGE = {"maxSurge": 0, "maxUnavailable": 1}
 pytestmark = pytest.mark.timeout(120)
@@ -29,19 +24,7 @@ pytestmark = pytest.mark.timeout(120)
 @pytest.fixture(scope="module")
 def installed(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What every test of the scenarios finds, and the kinds of Cluster API and CAPK."""
-    folder = tmp_path_factory.mktemp("capk")
-    shutil.copy(installed / DATABASE, folder)
-
-    async def embedded() -> None:
-        server = ApiServer(str(folder / DATABASE))
-        await server.start()
-        async with Client(ClusterConfig(Cluster(server.url))) as client:
-            await install(client)
-        await server.stop()
-
-    with ThreadPoolExecutor() as thread:
-        thread.submit(asyncio.run, embedded()).result()
-    return folder
+    return with_more(installed, tmp_path_factory.mktemp("capk"), install)
 
 
 @pytest.fixture

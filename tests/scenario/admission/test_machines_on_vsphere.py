@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import shutil
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kapilite.server import ApiServer
 from laneway.kube.client import Client
-from laneway.kube.cluster import Cluster, ClusterConfig
 from laneway.kube.resource import Resource
 from laneway.simcluster.clusterapi.install import install
+from support.databases import with_more
 from support.kubectl import Kubectl
 
-DATABASE = "state.db"
 GROUP = "infrastructure.cluster.x-k8s.io"
 T4 = {"deviceId": 7864, "vendorId": 4318}
 VGPU = {"vGPUProfile": "grid_t4-16q"}
@@ -31,20 +26,12 @@ CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", False
 @pytest.fixture(scope="module")
 def installed(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What every test of the scenarios finds, and the kinds of Cluster API and for vSphere."""
-    folder = tmp_path_factory.mktemp("clusterapi")
-    shutil.copy(installed / DATABASE, folder)
 
-    async def embedded() -> None:
-        server = ApiServer(str(folder / DATABASE))
-        await server.start()
-        async with Client(ClusterConfig(Cluster(server.url))) as client:
-            await install(client)
-            await client.create(CRDS, control_planes())
-        await server.stop()
+    async def fill(client: Client) -> None:
+        await install(client)
+        await client.create(CRDS, control_planes())
 
-    with ThreadPoolExecutor() as thread:
-        thread.submit(asyncio.run, embedded()).result()
-    return folder
+    return with_more(installed, tmp_path_factory.mktemp("clusterapi"), fill)
 
 
 def control_planes() -> dict[str, Any]:

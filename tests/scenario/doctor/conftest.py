@@ -7,28 +7,23 @@ import contextlib
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kapilite.server import ApiServer
 from laneway.api import PCIDevice, PCIDeviceClaim, VGPUDevice
 from laneway.controllers.doctor.harvester import DAEMON_SET, HOOKS, NAMESPACE
 from laneway.controllers.doctor.objects import DAEMON_SETS, WorkloadObject
 from laneway.controllers.takeover import steps
 from laneway.core import keys
-from laneway.kube.client import Client
-from laneway.kube.cluster import Cluster, ClusterConfig
 from laneway.kube.kubevirt import KUBEVIRTS
 from laneway.kube.resource import served
-from laneway.simcluster.kubevirt.install import install
 from support.commands import Laneway, shell
+from support.databases import with_kubevirt
 from support.worlds import SimNode, World
 from support.worlds import started as world_started
 
-DATABASE = "state.db"
 IMAGE = "rancher/harvester-pcidevices:v1.8.1"
 SELECTOR = {"app.kubernetes.io/name": "harvester-pcidevices-controller"}
 
@@ -36,19 +31,7 @@ SELECTOR = {"app.kubernetes.io/name": "harvester-pcidevices-controller"}
 @pytest.fixture(scope="session")
 def installed(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What every test of the scenarios finds, and KubeVirt's kinds."""
-    folder = tmp_path_factory.mktemp("doctor")
-
-    async def work() -> None:
-        server = ApiServer(str(folder / DATABASE))
-        await server.start()
-        async with Client(ClusterConfig(Cluster(server.url))) as client:
-            await install(client)
-        await server.stop()
-
-    shutil.copy(installed / DATABASE, folder)
-    with ThreadPoolExecutor() as thread:
-        thread.submit(asyncio.run, work()).result()
-    return folder
+    return with_kubevirt(installed, tmp_path_factory.mktemp("doctor"))
 
 
 @pytest.fixture

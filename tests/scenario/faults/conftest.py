@@ -19,9 +19,9 @@ from laneway.sim.changes import Change
 from laneway.simcluster.kubevirt.objects import VMS
 from support.asked import Asked
 from support.caches import caught_up
+from support.databases import with_kubevirt
 from support.fast_time import FastTime
 from support.fault_proxy import SECONDS, FaultProxy
-from support.kubevirts import with_kubevirt
 from support.worlds import NAMESPACE, World
 
 NODE = "node1"

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kapilite.server import ApiServer
 from laneway.kube.client import Client
-from laneway.kube.cluster import Cluster, ClusterConfig
 from laneway.kube.kubevirt import VIRTUAL_MACHINES, VirtualMachine
 from laneway.kube.rancher import GUEST_CLUSTERS, HARVESTER_CONFIGS, LABEL_POOL, LANEWAY_CONFIGS
 from laneway.simcluster.kubevirt.install import install as install_kubevirt
 from laneway.simcluster.rancher.controller import SimulatedRancher
 from laneway.simcluster.rancher.install import install as install_rancher
 from support.commands import Laneway, shell
+from support.databases import with_more
 from support.worlds import World
 from support.worlds import started as world_started
 
-DATABASE = "state.db"
 NAMESPACE = "fleet-default"
 Make = Callable[..., Awaitable[Any]]
 
@@ -31,21 +27,13 @@ Make = Callable[..., Awaitable[Any]]
 @pytest.fixture(scope="session")
 def installed(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What every test of the scenarios finds, and the kinds of KubeVirt and Rancher."""
-    folder = tmp_path_factory.mktemp("machine-pools")
 
-    async def work() -> None:
-        server = ApiServer(str(folder / DATABASE))
-        await server.start()
-        async with Client(ClusterConfig(Cluster(server.url))) as client:
-            await install_kubevirt(client)
-            await install_rancher(client)
-            await client.call("POST", "/api/v1/namespaces", None, {"metadata": {"name": NAMESPACE}})
-        await server.stop()
+    async def fill(client: Client) -> None:
+        await install_kubevirt(client)
+        await install_rancher(client)
+        await client.call("POST", "/api/v1/namespaces", None, {"metadata": {"name": NAMESPACE}})
 
-    shutil.copy(installed / DATABASE, folder)
-    with ThreadPoolExecutor() as thread:
-        thread.submit(asyncio.run, work()).result()
-    return folder
+    return with_more(installed, tmp_path_factory.mktemp("machine-pools"), fill)
 
 
 @pytest.fixture

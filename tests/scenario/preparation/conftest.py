@@ -10,7 +10,7 @@ import pytest
 
 from laneway.api import HostPolicy, HostPreparation
 from laneway.kube.resource import served
-from support.kubevirts import with_kubevirt
+from support.databases import with_kubevirt
 from support.worlds import World, started
 
 SETTINGS = {"iommu": True, "vfioAtBoot": True, "blockedDrivers": ["nouveau"]}

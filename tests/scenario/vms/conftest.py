@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.kubevirts import with_kubevirt
+from support.databases import with_kubevirt
 from support.worlds import World, started
 
 

@@ -1,10 +1,11 @@
-"""KubeVirt's kinds on the server of a test."""
+"""Servers that have more kinds than ours, from the beginning of a test."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import shutil
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,12 +18,12 @@ from laneway.simcluster.kubevirt.install import install
 DATABASE = "state.db"
 
 
-def with_kubevirt(installed: Path, folder: Path) -> Path:
-    """A folder with the database of another, and KubeVirt's kinds in it; a real server has them."""
+def with_more(installed: Path, folder: Path, fill: Callable[[Client], Awaitable[None]]) -> Path:
+    """A folder with the database of another, filled further; a real server is filled as it is."""
 
     async def on(config: ClusterConfig) -> None:
         async with Client(config) as client:
-            await install(client)
+            await fill(client)
 
     async def embedded() -> None:
         server = ApiServer(str(folder / DATABASE))
@@ -34,6 +35,11 @@ def with_kubevirt(installed: Path, folder: Path) -> Path:
     if not real:
         shutil.copy(installed / DATABASE, folder)
     work = on(load(os.environ["KUBECONFIG"])) if real else embedded()
-    with ThreadPoolExecutor() as thread:
+    with ThreadPoolExecutor() as thread:  # the caller may be in an event loop
         thread.submit(asyncio.run, work).result()
     return folder
+
+
+def with_kubevirt(installed: Path, folder: Path) -> Path:
+    """The same with KubeVirt's kinds."""
+    return with_more(installed, folder, install)
