@@ -60,29 +60,22 @@ def until_advertised(site: WebSite, names: Sequence[str], profile: str) -> None:
     for name in names:
         spec = {"spec": {"enabled": True, "vGPUTypeName": profile}}
         site.api.call(f"{VGPUS}/{name}", "PATCH", spec)
-    _until(lambda: all(_is_advertised(site, name) for name in names))
+    for name in names:
+        site.api.until("vgpudevices", name, _is_advertised)
 
 
 def until_running(site: WebSite, pool: str, count: int) -> list[str]:
-    """Wait until a pool has so many VMs that run, and no others; their names."""
-
-    def found() -> list[dict[str, Any]]:
-        vms = site.api.call(f"{VMS}?labelSelector={LABEL_POOL}%3D{pool}")["items"]
-        return (
-            [one for one in vms if one.get("status", {}).get("ready")] if len(vms) == count else []
-        )
-
-    _until(lambda: len(found()) == count)
-    return [one["metadata"]["name"] for one in found()]
-
-
-def _is_advertised(site: WebSite, name: str) -> bool:
-    conditions = site.api.call(f"{VGPUS}/{name}")["status"].get("conditions", [])
-    return any(one["type"] == "Advertised" and one["status"] == "True" for one in conditions)
-
-
-def _until(is_so: Any) -> None:
+    """Wait until a pool has this number of VMs, and all of them run; their names."""
     deadline = time.monotonic() + SECONDS
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    while True:
+        vms = site.api.call(f"{VMS}?labelSelector={LABEL_POOL}%3D{pool}")["items"]
+        running = [one["metadata"]["name"] for one in vms if one.get("status", {}).get("ready")]
+        if len(vms) == len(running) == count:
+            return running
+        assert time.monotonic() < deadline, (vms, count)
+        time.sleep(0.1)  # No event of one VM says how many there are.
+
+
+def _is_advertised(vgpu: Any) -> bool:
+    conditions = vgpu.get("status", {}).get("conditions", [])
+    return any(one["type"] == "Advertised" and one["status"] == "True" for one in conditions)

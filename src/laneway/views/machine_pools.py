@@ -36,7 +36,7 @@ class Available(NamedTuple):
     """How many on which node: free, or in machines of the same cluster."""
     free: int
     held: int
-    """So many of these its cluster has already."""
+    """How many its cluster has already."""
 
     @property
     def total(self) -> int:

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Judging:
-    """One thread, and word of every new ledger."""
+    """One thread, and an event for each new ledger."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "judging")

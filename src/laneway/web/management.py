@@ -44,12 +44,9 @@ from laneway.web.session.identity import client_for, name_of
 PAUSE_SECONDS = 5.0
 """Between two looks."""
 SHARE = 10
-"""A look that takes long is followed by a pause of so many times that."""
+"""The pause after a look is at least this many times as long as the look took."""
 PATIENCE_SECONDS = 3.0
-"""A page waits so long for news if something is known already."""
-
-
-Changed = Callable[[], None]
+"""How long a page waits for a look if something is known already."""
 
 
 class Remote:
@@ -118,10 +115,10 @@ class Management:
         async with contextlib.AsyncExitStack() as stack:
             client = await stack.enter_async_context(client_for(config, token))
             name = await name_of(client.unwaiting())
+            await self.close()
             if self._ended:
                 return
             stack.pop_all()  # It is closed with the session.
-        await self.close()
         self.name = name
         self._take(client)
 
@@ -182,31 +179,31 @@ class Management:
         harvester: Client,
         judging: Judging,
         judge: Callable[[], Awaitable[object]],
-        changed: Changed,
+        changed: Callable[[], None],
     ) -> None:
-        """Look again and again until cancelled, judge what is new, and tell of it.
+        """Look and judge until cancelled, and call `changed` whenever the result is another one.
 
-        `client`: that of the management cluster, which may be another one after a sign-in. `judge`:
-        also what the page needs besides; gives what else is told when it is another.
+        `client`: that of the management cluster, which may be another one after a sign-in. `judge`
+        also does what the page needs besides, and what it returns belongs to the result.
         """
-        told: object = None  # The page may have been drawn before what is known now.
+        last: object = None  # The page may have been drawn before what is known now.
         made, due = judging.made, -math.inf
         while True:
             if (now := self._clock()) >= due:
                 due = now + max(PAUSE_SECONDS, SHARE * self._took)
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(TimeoutError):  # The next look is due.
                 async with asyncio.timeout(due - now):
                     await made.wait()
             made = judging.made
             if self._clock() >= due:
-                with contextlib.suppress(KubeError):
+                with contextlib.suppress(KubeError):  # The next look asks again for the client.
                     if (found := await client()) is not None:
                         await self.look(found, harvester)
             began = self._clock()
             other = await judge()
             took = self._clock() - began
-            if (news := (*self._news(), other)) != told:
-                told = news
+            if (news := (*self._news(), other)) != last:
+                last = news
                 changed()
             await asyncio.sleep(SHARE * took)
 

@@ -55,8 +55,9 @@ class Page(NamedTuple):
     """The rights that its buttons depend on."""
     prepare: Callable[[Visit], Awaitable[None]] = _nothing
     meanwhile: Callable[[Visit, Callable[[Change], None]], Awaitable[None]] | None = None
-    """What runs while a browser has the page open, and tells of changes that it sees. With it,
-    `prepare` is called for the stream too, so live parts may show what it has fetched."""
+    """Runs while a browser has the page open, and calls what it is given for each change that it
+    sees. With it, `prepare` is called for the stream too, so live parts may show what it has
+    fetched."""
     pause: float = PAUSE_SECONDS
     """For so long after a drawing its live parts are not drawn again."""
 

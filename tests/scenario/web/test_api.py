@@ -1,4 +1,4 @@
-"""The addresses for programs: what they are told, in which form, and who is told nothing."""
+"""The answers that programs get: their numbers, their form, and to whom they are refused."""
 
 from __future__ import annotations
 

@@ -166,3 +166,19 @@ async def test_a_token_is_checked_before_it_replaces_another(place: Place) -> No
     await management.end()
     await management.open(place.config)
     assert (management.name, management.client, management.access) == ("", None, None)
+
+
+async def test_a_session_that_ends_during_a_sign_in_keeps_no_client(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    management = Management()
+    close = management.close
+
+    async def closing() -> None:
+        monkeypatch.undo()
+        await close()
+        await management.end()
+
+    monkeypatch.setattr(management, "close", closing)
+    await management.sign_in(place.config, ADMIN)
+    assert (management.name, management.client, management.access) == ("", None, None)

@@ -126,19 +126,14 @@ def _of_cluster(error: KubeError, path: Path) -> ProblemError:
             return ProblemError("The API server refuses", str(error), path)
 
 
-class told(contextlib.AbstractContextManager[None]):  # noqa: N801 - reads as a function
+@contextlib.contextmanager
+def told(diagnostics: Any, path: Path = ()) -> Iterator[None]:
     """Add what goes wrong in the block to what Terraform shows, and go on after it."""
-
-    def __init__(self, diagnostics: Any, path: Path = ()) -> None:
-        self._diagnostics = diagnostics
-        self._path = path
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
-        if not isinstance(error, Exception):
-            return False
-        for problem in problems_of(error, self._path):
-            add(self._diagnostics, problem)
-        return True
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - Terraform shows it, whatever it is
+        for problem in problems_of(error, path):
+            add(diagnostics, problem)
 
 
 def add(diagnostics: Any, problem: ProblemError) -> None:

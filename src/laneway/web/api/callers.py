@@ -27,7 +27,6 @@ from laneway.web.access import Access
 from laneway.web.api.errors import Refused
 from laneway.web.session.attempts import Attempts, Rate
 from laneway.web.session.identity import (
-    Person,
     RefusedError,
     client_for,
     expiry,
@@ -48,17 +47,13 @@ _FULL_SECONDS = 5.0
 class Caller:
     """The user of a token."""
 
-    person: Person
+    name: str
     client: Client = field(repr=False)
     access: Access = field(repr=False)
     until: float
     """When the API server is to be asked again, as a POSIX time."""
     uses: int = 0
     """Requests that are being answered."""
-
-    @property
-    def name(self) -> str:
-        return self.person.name
 
 
 class Callers:
@@ -100,9 +95,8 @@ class Callers:
                 raise Refused(429, "api.too_many_tokens", retry=wait)
             found = await self._ask(key, token)
             self._count(found)
-            if (
-                sender is not None
-            ):  # After the count: many tokens of one user cost attempts in the end.
+            # After the count: many tokens of one user cost attempts in the end.
+            if sender is not None:
                 self._attempts.refund(sender)
         if self._known.get(key) is not found:
             raise Refused(503, "api.no_room", retry=_FULL_SECONDS)
@@ -157,7 +151,7 @@ class Callers:
                 raise Refused(503, "api.no_room", retry=_FULL_SECONDS)
             stack.pop_all()
         until = min(self._clock() + BELIEVED_SECONDS, expiry(token) or math.inf)
-        found = self._known[key] = Caller(person, client, Access(client), until)
+        found = self._known[key] = Caller(person.name, client, Access(client), until)
         return found
 
     async def _forgot_one(self) -> bool:

@@ -45,9 +45,8 @@ class Api:
         app.router.add_route("*", CAPACITY, self._answering(self._seen(self._capacity)))
         app.router.add_route("*", CLUSTER, self._answering(self._seen(self._cluster)))
         app.router.add_route("*", PROXIED, self._answering(self._seen(self._cluster)))
-        app.router.add_route(
-            "*", "/api/{path:.*}", self._answering(_nothing)
-        )  # aiohttp calls it OTHER
+        # aiohttp calls this one OTHER.
+        app.router.add_route("*", "/api/{path:.*}", self._answering(_nothing))
         app.cleanup_ctx.append(self._running)
 
     async def _running(self, _app: web.Application) -> AsyncIterator[None]:

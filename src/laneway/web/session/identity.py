@@ -117,7 +117,7 @@ async def person_of(client: Client, token: str, now: float) -> Person:
 
 
 async def name_of(client: Client) -> str:
-    """Whom an API server takes the user of a client for. Raises KubeError."""
+    """The name that an API server has for the user of a client. Raises KubeError."""
     found = await _review(client)
     if found.username in ("", _ANONYMOUS):
         raise UnauthorizedError(401, "Unauthorized", "the credentials are of no user")

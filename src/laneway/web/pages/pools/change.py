@@ -128,10 +128,11 @@ async def _ask(visit: Visit) -> None:
 
 
 async def _again(visit: Visit) -> None:
-    """Plan again what the form says; a server that did not answer is asked once it does."""
+    """Plan again what the form says; ask the server if it was not asked yet, or did not answer."""
     await _plan(visit)
     answer = visit.data.get(_ANSWER)
-    if answer is not None and answer[0] == "warning" and visit.management.problem is None:
+    is_open = answer is not None and answer[0] == "warning" and visit.management.problem is None
+    if is_open or _ANSWER not in visit.data:
         await _ask(visit)
 
 

@@ -19,7 +19,7 @@ from laneway.web.pages.vms.resources import kind_of
 from laneway.web.rendering import Texts
 
 _NODES = 4
-"""So many nodes are named in an entry of the list."""
+"""How many nodes are named for a device type."""
 
 
 class Choice(NamedTuple):

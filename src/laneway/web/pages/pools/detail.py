@@ -47,6 +47,7 @@ def _context(visit: Visit) -> Context:
         ],
         "machines": found[:_SHOWN],
         "more": max(len(found) - _SHOWN, 0),
+        "gib": state.asked.size.memory // views.GiB,
         "running": views.running(state.pool, ledger),
         "to_create": views.to_create(state.pool),
         "room": pool.cluster.judgement.room.get(state.pool.name, 0),

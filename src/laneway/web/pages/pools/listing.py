@@ -7,10 +7,8 @@ from collections.abc import Callable, Sequence
 
 from laneway.changes.answered import words_of
 from laneway.kube.errors import CredentialsError, KubeError, UnauthorizedError
-from laneway.kube.kubevirt import VIRTUAL_MACHINES
 from laneway.views import machine_pools as views
 from laneway.views.order import natural
-from laneway.web.access import question
 from laneway.web.judged import world_of
 from laneway.web.management import Judged
 from laneway.web.page import Action, Again, Context, Done, Page
@@ -20,8 +18,6 @@ from laneway.web.pages.pools.seen import Gate, Pool
 from laneway.web.session.identity import RefusedError, pasted
 from laneway.web.tables.table import Column, Filter, Option, Table
 from laneway.web.visit import Visit
-
-LIST_VMS = question("list", VIRTUAL_MACHINES)
 
 
 def _table(visit: Visit, found: Sequence[Pool]) -> Table[Pool]:

@@ -3,7 +3,7 @@
 It is planned outside the event loop, before the page is drawn.
 
 The objects are read again before anything is stored, so a change of their status refuses nothing.
-What another user has changed of the pool since the form was opened is told, and stays.
+If another user has changed the pool since the form was opened, the form says so and stores nothing.
 """
 
 from __future__ import annotations
