@@ -60,6 +60,11 @@ def notice(summary: str, detail: str, path: Path = ()) -> ProblemError:
     return ProblemError(summary, detail, path, stops=False)
 
 
+def incomplete(why: str) -> ProblemError:
+    """The notice of what could not be read, and of what follows from that."""
+    return notice("Not everything can be read", why)
+
+
 def refused(words: str, path: Path = ()) -> ProblemError:
     """The problem of a refusal, which says itself what helps."""
     return ProblemError(REFUSED, words, path)
