@@ -15,13 +15,13 @@ from laneway.controllers.machine_pools.judged import ClusterState, PoolState, ju
 from laneway.controllers.machine_pools.look import Managed, Supply
 from laneway.controllers.machine_pools.reading import MOST_MACHINES
 from laneway.core.ledger.facts import Phase
-from laneway.core.machine_pools.device_info import MOST
+from laneway.core.machine_pools.device_info import HOST_DEVICES, MOST, VGPUS
 from laneway.kube.client import Client
 from laneway.kube.rancher import WORKSPACE
 from laneway.views import machine_pools as views
 from terraform_provider_laneway import mistakes
 from terraform_provider_laneway.clusters import Choice
-from terraform_provider_laneway.problems import ProblemError, incomplete, notice, problems_of
+from terraform_provider_laneway.problems import ASK, ProblemError, incomplete, notice, problems_of
 from terraform_provider_laneway.resource import ManagedResource
 from terraform_provider_laneway.values import COUNTS, NUMBER, TEXT, State, is_unknown
 
@@ -142,7 +142,7 @@ class MachinePoolDevices(ManagedResource):
 
     async def remove(self, client: Client, current: State) -> None:
         _, _, found = await self._seen_pool(client, current)
-        if found is None or not found.asked.devices:
+        if found is None or not (found.asked.devices or _is_malformed(found)):
             return
         await self._set(client, current, _wanted(current)._replace(devices={}, quantity=None))
 
@@ -184,17 +184,26 @@ class MachinePoolDevices(ManagedResource):
     ) -> tuple[ClusterState | None, Supply, PoolState | None]:
         managed: Managed = await looking.management(client, _namespace(state))
         supply = await self._supply()
+        wanted = state["cluster"], state["pool"]
         for cluster in judged(managed, supply):
-            if cluster.cluster.metadata.name == state["cluster"]:
-                for pool in cluster.pools:
-                    if pool.spec.name == state["pool"]:
-                        return cluster, supply, pool
+            for pool in cluster.pools:
+                if (cluster.cluster.metadata.name, pool.spec.name) != wanted:
+                    continue
+                if pool.unread:
+                    [why] = pool.problems
+                    raise ProblemError("Not allowed", f"{why}. {ASK}")
+                return cluster, supply, pool
         return None, supply, None
 
     async def _supply(self) -> Supply:
         """What the cluster of the machines has."""
         client = await self._clusters.client(self.settings.cluster)
         return await looking.harvester(client)
+
+
+def _is_malformed(found: PoolState) -> bool:
+    """Whether the devices of a pool cannot be read; they may be any."""
+    return any(one.field in (VGPUS.field, HOST_DEVICES.field) for one in found.problems)
 
 
 def _left(found: PoolState, supply: Supply) -> str:
