@@ -47,12 +47,18 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """Whether what it is refused for may go away by itself."""
 
 
-async def make(client: Client, name: str, spec: Mapping[str, Any]) -> VGPULayout:
-    """A new layout. Raises AlreadyExistsError."""
+async def make(
+    client: Client, name: str, spec: Mapping[str, Any], *, dry_run: bool = False
+) -> VGPULayout:
+    """A new layout. Raises AlreadyExistsError.
+
+    `dry_run`: only ask the server, with its webhooks.
+    """
     resource = served(VGPULayout)
     identity = {"apiVersion": resource.api_version, "kind": resource.kind}
+    body = {**identity, "metadata": {"name": name}, "spec": spec}
     with installed(resource.kind):
-        return await client.create(resource, {**identity, "metadata": {"name": name}, "spec": spec})
+        return await client.create(resource, body, dry_run=dry_run)
 
 
 @contextlib.asynccontextmanager

@@ -18,7 +18,7 @@ from laneway.changes.listening import SILENT, Listener
 from laneway.changes.writing import Change, Outcome, Waiting, applied, in_force
 from laneway.controllers.devices.gpu import profile_names
 from laneway.controllers.devices.layout import claimant, claims, selection
-from laneway.core.layout.desired import owner, selects_gpu, selects_node
+from laneway.core.layout.desired import Selection, owner, selects_gpu, selects_node
 from laneway.core.refusals import GpuClaimed
 from laneway.kube.client import Client
 from laneway.kube.errors import AlreadyExistsError
@@ -84,7 +84,9 @@ def own_layout(gpu: Gpu, layouts: Sequence[VGPULayout], by: str) -> VGPULayout |
             f"VGPULayout {gpu.name} selects more than {gpu.title}, so {by} does not change it. To "
             f"change it: kubectl edit vgpulayout {gpu.name}"
         )
-    rivals = [claimant(layout) for layout in layouts if claims(layout) and _means(layout, gpu)]
+    rivals = [
+        claimant(layout) for layout in layouts if claims(layout) and selects(selection(layout), gpu)
+    ]
     first = owner([*rivals, *([claimant(mine)] if mine is not None else [])])
     if first not in ("", gpu.name):
         raise RefusedError(
@@ -100,9 +102,8 @@ def _is_alone(layout: VGPULayout, gpu: Gpu) -> bool:
     return alone and spec.node_selector == NodeSelector()
 
 
-def _means(layout: VGPULayout, gpu: Gpu) -> bool:
+def selects(selected: Selection, gpu: Gpu) -> bool:
     """As the agents decide it, as far as the objects tell what they know."""
-    selected = selection(layout)
     device = gpu.pci.status.device_id if gpu.pci is not None else ""
     return selects_node(selected, gpu.node, gpu.labels) and selects_gpu(selected, gpu.name, device)
 

@@ -159,8 +159,7 @@ async def change_devices(
         return await client.patch(VIRTUAL_MACHINES, name, body, namespace, dry_run=dry_run)
     except ConflictError:
         raise OvertakenError(
-            f"VirtualMachine {namespace}/{name} was changed by another program meanwhile. Send the "
-            "form again."
+            f"VirtualMachine {namespace}/{name} was changed by another program meanwhile"
         ) from None
 
 

@@ -16,8 +16,6 @@ import click
 
 COOKIE = "TF_PLUGIN_MAGIC_COOKIE"
 """What Terraform sets for its plugins."""
-
-
 _STOP = "/tfplugin6.Provider/StopProvider"
 
 
@@ -40,7 +38,7 @@ def main(context: click.Context) -> None:
 @click.argument("directory", type=click.Path(file_okay=False))
 def mirror(directory: str) -> None:
     """Write the provider into DIRECTORY, for `filesystem_mirror` in Terraform's configuration."""
-    from terraform_provider_laneway import mirror as made  # noqa: PLC0415 - needed here only
+    from terraform_provider_laneway import mirror as made  # noqa: PLC0415 - imports `tf`
 
     try:
         path = made.write(directory, sys.executable)
@@ -52,12 +50,14 @@ def mirror(directory: str) -> None:
 
 def serve() -> None:
     """Serve Terraform until it ends the process."""
-    from tf import runner  # noqa: PLC0415 - slow to import
+    # Slow to import, and of no use to `mirror` and `--help`.
+    from tf import runner  # noqa: PLC0415
 
     from terraform_provider_laneway.provider import Provider  # noqa: PLC0415
 
     provider = Provider()
 
+    # `tf` has no types, and no public place for what StopProvider does; its version is pinned.
     class Stopper(runner._ShutdownInterceptor):  # type: ignore[misc]  # noqa: SLF001
         """Ends what runs when Terraform is interrupted, and answers with what there is then.
 
@@ -73,7 +73,7 @@ def serve() -> None:
     _have_home()
     # Terraform takes each line of the standard error for a line of its log.
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="[WARN] %(message)s")
-    runner._ShutdownInterceptor = Stopper  # noqa: SLF001 - it has no other place for it
+    runner._ShutdownInterceptor = Stopper  # noqa: SLF001 - as above
     runner.run_provider(provider, ["terraform-provider-laneway"])
 
 

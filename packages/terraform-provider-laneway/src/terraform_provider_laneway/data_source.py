@@ -2,51 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import abc
+from typing import Any
 
 from tf.schema import Schema
 
 from laneway.kube.client import Client
-from terraform_provider_laneway.clusters import Clusters
-from terraform_provider_laneway.problems import ProblemError, add, told
-from terraform_provider_laneway.settings import Settings
+from terraform_provider_laneway.problems import ProblemError, add, incomplete, told
+from terraform_provider_laneway.settings import Configured
 from terraform_provider_laneway.values import State
 
 
-class DataSource:
+class DataSource(Configured):
     """Something to read."""
 
-    name: ClassVar[str]
-    about: ClassVar[str]
-    """For the documentation, in Markdown."""
-    attributes: ClassVar[tuple[Any, ...]]
+    @abc.abstractmethod
+    async def found(self, client: Client, config: State, unknown: list[str]) -> State:
+        """The computed attributes. What cannot be read, and what follows, goes to `unknown`.
 
-    def __init__(self, provider: Any) -> None:
-        self._clusters: Clusters = provider.clusters
-        self._settings: Settings | None = provider.settings
-
-    async def found(self, client: Client, config: State) -> State:
-        """The computed attributes. May raise what Laneway raises."""
-        raise NotImplementedError
+        May raise what Laneway raises.
+        """
 
     def mistakes(self, config: State) -> list[ProblemError]:
         """What is wrong whatever the cluster has. Values may be unknown."""
         del config
         return []
-
-    @property
-    def settings(self) -> Settings:
-        """Those of the provider block. Raises ProblemError."""
-        if self._settings is None:
-            raise ProblemError(
-                "The provider is not configured",
-                "The configuration of the provider depends on something that is not known yet.",
-            )
-        return self._settings
-
-    @classmethod
-    def get_name(cls) -> str:
-        return cls.name
 
     @classmethod
     def get_schema(cls) -> Any:
@@ -59,7 +39,9 @@ class DataSource:
 
     def read(self, ctx: Any, config: State) -> State | None:
         with told(ctx.diagnostics):
-            cluster = self.settings.cluster
-            found = self._clusters.ask(cluster, lambda client: self.found(client, config))
+            cluster, unknown = self.settings.cluster, list[str]()
+            found = self._clusters.ask(cluster, lambda client: self.found(client, config, unknown))
+            for why in unknown:
+                add(ctx.diagnostics, incomplete(why))
             return {**config, **found}
         return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from laneway.api import VGPUDevice
 from laneway.changes.errors import ChangeError
 from laneway.changes.vgpus import known
 from laneway.changes.writing import Outcome, Waiting
@@ -14,6 +13,9 @@ from laneway.core.vgpu import spelling
 from laneway.kube.client import Client
 from laneway.views.gpus import Gpu
 from terraform_provider_laneway.problems import Path, ProblemError, refused
+
+TRIAL_SECONDS = 30
+"""How long an agent is asked what it would do."""
 
 
 async def find(client: Client, text: str, attribute: str = "gpu") -> Gpu:
@@ -66,8 +68,3 @@ def settled(outcome: Outcome, path: Path) -> None:
             part.rstrip(".") for part in (outcome.answer.words, outcome.words) if part
         )
         raise refused(f"{words}.", path)
-
-
-def free_functions(gpu: Gpu) -> list[VGPUDevice]:
-    """The virtual functions that nothing is configured on, in the order of their addresses."""
-    return [one for one in gpu.vgpus if not one.spec.enabled and not one.status.vgpu_status]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from laneway.api import VGPULayout
+from laneway.changes.vgpus import selects
 from laneway.changes.waiting import awaited
 from laneway.cli import fleet
-from laneway.controllers.devices.layout import claimant, claims, selection
-from laneway.core.layout.desired import Selection, owner, selects_gpu, selects_node
+from laneway.controllers.devices.layout import claimant, claims, owns, selection
+from laneway.core.layout.desired import Selection, owner
 from laneway.core.refusals import GpuOwnedByLayout
 from laneway.kube.client import Client
 from laneway.kube.errors import NotFoundError
@@ -29,35 +30,25 @@ async def stored(client: Client, name: str) -> VGPULayout | None:
 
 async def selected(client: Client, wanted: Selection) -> list[Gpu]:
     """The GPUs that agents will take for selected, as far as objects show it."""
-
-    def is_meant(gpu: Gpu) -> bool:
-        device = gpu.pci.status.device_id if gpu.pci is not None else ""
-        return selects_node(wanted, gpu.node, gpu.labels) and selects_gpu(wanted, gpu.name, device)
-
-    return [gpu for gpu in (await fleet.look(client)).gpus if is_meant(gpu)]
+    return [gpu for gpu in (await fleet.look(client)).gpus if selects(wanted, gpu)]
 
 
 async def others(client: Client, name: str, gpus: Sequence[Gpu]) -> list[str]:
     """GPUs that another layout configures."""
     layouts = [
         layout
-        async for page in client.list(LAYOUTS)
-        for layout in map(LAYOUTS.decode, page.items)
+        for layout in await fleet.readable(client, LAYOUTS, [])
         if claims(layout) and layout.metadata.name != name
     ]
     found = []
     for gpu in gpus:
         entries = {one.metadata.name: entry for one, entry in gpu.layouts}
-        device = gpu.pci.status.device_id if gpu.pci is not None else ""
         rivals = [
             claimant(one, entries.get(one.metadata.name))
             for one in layouts
-            if selects_node(selection(one), gpu.node, gpu.labels)
-            and selects_gpu(selection(one), gpu.name, device)
+            if selects(selection(one), gpu)
         ]
-        own = entries.get(name)
-        is_ours = own is not None and own.accepted_generation > 0
-        if rivals and not is_ours:
+        if rivals and not owns(entries.get(name)):
             found.append(GpuOwnedByLayout(gpu.name, owner(rivals)).words)
     return found
 

@@ -33,6 +33,7 @@ Path = Sequence[str | tuple[str | int]]
 """To an attribute: `["vgpus", ("A2-4Q",)]` is `vgpus["A2-4Q"]`."""
 
 REFUSED = "Refused"
+ASK = "Ask an administrator for a role that allows it."
 _LONGER = "see the attribute timeout"
 
 
@@ -60,6 +61,11 @@ def notice(summary: str, detail: str, path: Path = ()) -> ProblemError:
     return ProblemError(summary, detail, path, stops=False)
 
 
+def incomplete(why: str) -> ProblemError:
+    """The notice of what could not be read, and of what follows from that."""
+    return notice("Not everything can be read", why)
+
+
 def refused(words: str, path: Path = ()) -> ProblemError:
     """The problem of a refusal, which says itself what helps."""
     return ProblemError(REFUSED, words, path)
@@ -79,7 +85,7 @@ def problems_of(error: Exception, path: Path = ()) -> Iterator[ProblemError]:
         case UnfinishedError():
             yield ProblemError("Not finished", str(error), path)
         case OvertakenError():
-            yield ProblemError("Changed meanwhile", f"{error} Run terraform apply again.", path)
+            yield ProblemError("Changed meanwhile", f"{error}. Run terraform apply again.", path)
         case ChangeError():
             yield ProblemError(REFUSED, str(error), path)
         case Failure():
@@ -109,8 +115,7 @@ def _of_cluster(error: KubeError, path: Path) -> ProblemError:
         case ForbiddenError():
             return ProblemError(
                 "Not allowed",
-                f"The API server does not allow you to do this: {error}. Ask an administrator for "
-                "a role that allows it.",
+                f"The API server does not allow you to do this: {error}. {ASK}",
             )
         case UnreachableError():
             return ProblemError(

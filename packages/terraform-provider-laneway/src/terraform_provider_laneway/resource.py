@@ -7,6 +7,7 @@ could not be changed stays in the state as it is on the cluster.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, ClassVar
 
@@ -17,22 +18,19 @@ from laneway.changes.answered import denial
 from laneway.changes.errors import TooLateError, UnfinishedError
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError
-from terraform_provider_laneway.clusters import Choice, Clusters
-from terraform_provider_laneway.problems import Path, ProblemError, add, notice, told
-from terraform_provider_laneway.settings import Settings
+from terraform_provider_laneway import mistakes
+from terraform_provider_laneway.clusters import Choice
+from terraform_provider_laneway.problems import ProblemError, add, notice, told
+from terraform_provider_laneway.settings import Configured
 from terraform_provider_laneway.values import NUMBER, TEXT, State, is_unknown, known
 
 SECONDS = 300
 LONGEST = 86_400
 
 
-class ManagedResource:
+class ManagedResource(Configured):
     """A resource; each of its functions gets a client of the cluster that it is on."""
 
-    name: ClassVar[str]
-    about: ClassVar[str]
-    """For the documentation, in Markdown."""
-    attributes: ClassVar[tuple[Any, ...]]
     key: ClassVar[tuple[str, ...]]
     """The attributes that make the id, which are joined by `/`."""
     subject: ClassVar[str]
@@ -40,27 +38,23 @@ class ManagedResource:
     seconds: ClassVar[int] = SECONDS
     """How long to wait where the attribute `timeout` is not set."""
 
-    def __init__(self, provider: Any) -> None:
-        self._clusters: Clusters = provider.clusters
-        self._settings: Settings | None = provider.settings
-
     # ------------------------------------------------------------------------ of a subclass
 
+    @abc.abstractmethod
     async def look(self, client: Client, state: State) -> State | None:
         """The attributes as they are on the cluster; None where the object does not exist."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     async def apply(self, client: Client, planned: State, current: State | None) -> None:
         """Change the cluster and wait. `current`: None for a resource that is new in Terraform."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     async def remove(self, client: Client, current: State) -> None:
         """Undo it and wait."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def check(self, client: Client, config: State) -> AsyncIterator[ProblemError]:
         """What speaks against a configuration whose values are known. Changes nothing."""
-        raise NotImplementedError
 
     def mistakes(self, config: State) -> list[ProblemError]:
         """What is wrong whatever the cluster has. Values may be unknown."""
@@ -76,16 +70,6 @@ class ManagedResource:
         return dict(zip(self.key, parts, strict=True))
 
     @property
-    def settings(self) -> Settings:
-        """Those of the provider block. Raises ProblemError."""
-        if self._settings is None:
-            raise ProblemError(
-                "The provider is not configured",
-                "The configuration of the provider depends on something that is not known yet.",
-            )
-        return self._settings
-
-    @property
     def cluster(self) -> Choice:
         """Where the resource is."""
         return self.settings.cluster
@@ -95,10 +79,6 @@ class ManagedResource:
         return int(state.get("timeout") or self.seconds)
 
     # ------------------------------------------------------------------------ of Terraform
-
-    @classmethod
-    def get_name(cls) -> str:
-        return cls.name
 
     @classmethod
     def get_schema(cls) -> Any:
@@ -121,7 +101,7 @@ class ManagedResource:
     def validate(self, diags: Any, _type_name: str, config: State) -> None:
         """Called twice: alone, and within a plan, where the cluster can be asked."""
         with told(diags, [self.subject]):
-            found = [*_timeout(config), *self.mistakes(config)]
+            found = mistakes.number(config, "timeout", 1, LONGEST) + self.mistakes(config)
             for problem in found:
                 add(diags, problem)
             if not found and self._settings is not None and known(config):
@@ -200,33 +180,3 @@ _ID = "`{}`, as `terraform import` takes it."
 
 def _without_unknown(state: State) -> State:
     return {name: None if is_unknown(value) else value for name, value in state.items()}
-
-
-def _timeout(config: State) -> list[ProblemError]:
-    value = config.get("timeout")
-    if value is None or is_unknown(value) or (_is_whole(value) and 1 <= value <= LONGEST):
-        return []
-    return [
-        ProblemError("Invalid timeout", f"Write whole seconds from 1 to {LONGEST}.", ["timeout"])
-    ]
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def counts_in(config: State, attribute: str, most: int, *, least: int = 1) -> list[ProblemError]:
-    """What is wrong with numbers of a map."""
-    found = config.get(attribute)
-    if not isinstance(found, dict):
-        return []
-    path: Path
-    problems = []
-    for name, count in found.items():
-        path = [attribute, (name,)]
-        if is_unknown(count) or (_is_whole(count) and least <= count <= most):
-            continue
-        problems.append(
-            ProblemError("Invalid number", f"Write a whole number from {least} to {most}.", path)
-        )
-    return problems

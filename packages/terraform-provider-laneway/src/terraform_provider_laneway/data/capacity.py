@@ -20,9 +20,9 @@ from laneway.kube.errors import ForbiddenError
 from laneway.views.capacity import shortages, shown
 from laneway.views.capacity_document import Creatable, creatable, stocks_document
 from laneway.views.gpus import node_of
+from terraform_provider_laneway import mistakes
 from terraform_provider_laneway.data_source import DataSource
 from terraform_provider_laneway.problems import ProblemError
-from terraform_provider_laneway.resource import counts_in
 from terraform_provider_laneway.values import (
     COUNTS,
     FLAG,
@@ -31,7 +31,6 @@ from terraform_provider_laneway.values import (
     TEXT_SET,
     TEXTS,
     State,
-    is_unknown,
     objects,
 )
 
@@ -82,7 +81,7 @@ class Capacity(DataSource):
             COUNTS,
             computed=True,
             description="How many more vGPUs of each resource GPUs have room for, of each as if "
-            "only it were added.",
+            "only it were added; null where GPUs may not be listed.",
         ),
         Attribute(
             "fits",
@@ -95,20 +94,13 @@ class Capacity(DataSource):
     )
 
     def mistakes(self, config: State) -> list[ProblemError]:
-        found = counts_in(config, "request", MOST)
-        vms = config.get("vms")
-        if (
-            vms is not None
-            and not is_unknown(vms)
-            and not (isinstance(vms, int) and 0 < vms <= MOST)
-        ):
-            words = f"Write a whole number from 1 to {MOST}."
-            found.append(ProblemError("Invalid number", words, ["vms"]))
-        return found
+        found = mistakes.requests(config, "request", MOST)
+        return found + mistakes.number(config, "vms", 1, MOST)
 
-    async def found(self, client: Client, config: State) -> State:
+    async def found(self, client: Client, config: State, unknown: list[str]) -> State:
         with installed("PCIDeviceClaim"):
             seen = await look(client)
+        unknown += seen.unknown
         ledger = build(seen.facts)
         nodes = tuple(config.get("nodes") or ())
         stocks = shown(ledger, nodes)
@@ -130,7 +122,7 @@ class Capacity(DataSource):
         return {
             "resources": [{name: one[name] for name in fields} for one in plain],
             "free": dict(free),
-            "creatable": dict(room),
+            "creatable": None if more is None else dict(room),
             "fits": not refusals,
             "refusals": refusals,
         }

@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 from tf.schema import Attribute
 
 from laneway.api import PCIDevice, PCIDeviceClaim, VGPUDevice
-from laneway.changes.errors import installed
 from laneway.cli import fleet
 from laneway.controllers.devices.holder import holder
 from laneway.core import keys
 from laneway.kube.client import Client
-from laneway.kube.resource import Resource, served
+from laneway.kube.resource import served
 from laneway.views.order import natural
 from terraform_provider_laneway import gpus
 from terraform_provider_laneway.data_source import DataSource
@@ -67,12 +66,13 @@ class PciDevices(DataSource):
         ),
     )
 
-    async def found(self, client: Client, config: State) -> State:
+    async def found(self, client: Client, config: State, unknown: list[str]) -> State:
         claims = {
-            one.metadata.name: one.spec.user_name for one in await _all(client, PCIDeviceClaim)
+            one.metadata.name: one.spec.user_name
+            for one in await fleet.readable(client, served(PCIDeviceClaim), unknown)
         }
         devices = []
-        for one in await _all(client, PCIDevice):
+        for one in await fleet.readable(client, served(PCIDevice), unknown):
             status, name = one.status, one.metadata.name
             devices.append(
                 {
@@ -140,11 +140,11 @@ class VgpuDevices(DataSource):
         ),
     )
 
-    async def found(self, client: Client, config: State) -> State:
+    async def found(self, client: Client, config: State, unknown: list[str]) -> State:
         gpu = config.get("gpu")
         only = (await gpus.find(client, gpu)).name if gpu is not None else None
         devices = []
-        for one in await _all(client, VGPUDevice):
+        for one in await fleet.readable(client, served(VGPUDevice), unknown):
             parent = one.metadata.labels.get(keys.LABEL_PARENT_GPU, "")
             if only not in (None, parent):
                 continue
@@ -202,9 +202,10 @@ class SriovGpus(DataSource):
         ),
     )
 
-    async def found(self, client: Client, config: State) -> State:
-        found = []
-        for gpu in (await fleet.look(client)).gpus:
+    async def found(self, client: Client, config: State, unknown: list[str]) -> State:
+        found, seen = [], await fleet.look(client)
+        unknown += seen.unreadable
+        for gpu in seen.gpus:
             status, ready = gpu.device.status, gpu.ready
             found.append(
                 {
@@ -222,15 +223,6 @@ class SriovGpus(DataSource):
                 }
             )
         return {"gpus": _by_place(_matching(found, config, ("node", "enabled")))}
-
-
-async def _all(client: Client, kind: type[Any]) -> list[Any]:
-    resource: Resource[Any] = served(kind)
-    found = []
-    with installed(resource.kind):
-        async for page in client.list(resource):
-            found += [resource.decode(item) for item in page.items]
-    return found
 
 
 def _matching(found: list[State], config: State, attributes: tuple[str, ...]) -> list[State]:

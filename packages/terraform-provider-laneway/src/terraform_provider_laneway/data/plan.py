@@ -9,20 +9,21 @@ from tf.schema import Attribute
 
 from laneway.api import VGPULayout
 from laneway.changes import trial, vgpus
-from laneway.changes.errors import ChangeError, RefusedError, installed
+from laneway.changes.errors import ChangeError, RefusedError
 from laneway.changes.machine_pools import Edit, Wanted, planned, refuse
 from laneway.changes.vgpus import Desired
+from laneway.cli import fleet
 from laneway.controllers.machine_pools import look as looking
+from laneway.controllers.machine_pools.reading import MOST_MACHINES
 from laneway.core.gpu.modes import Mode
 from laneway.core.machine_pools.device_info import MOST
-from laneway.core.phrases import few
 from laneway.kube.client import Client
+from laneway.kube.rancher import WORKSPACE
 from laneway.kube.resource import served
 from laneway.views import machine_pools as views
-from terraform_provider_laneway import gpus
+from terraform_provider_laneway import gpus, mistakes
 from terraform_provider_laneway.data_source import DataSource
 from terraform_provider_laneway.problems import ProblemError
-from terraform_provider_laneway.resource import counts_in
 from terraform_provider_laneway.values import (
     COUNTS,
     FLAG,
@@ -32,9 +33,6 @@ from terraform_provider_laneway.values import (
     State,
     is_unknown,
 )
-
-_SECONDS = 30
-_NAMESPACE = "fleet-default"
 
 
 class Plan(DataSource):
@@ -100,7 +98,12 @@ class Plan(DataSource):
     )
 
     def mistakes(self, config: State) -> list[ProblemError]:
-        found = [*counts_in(config, "vgpus", MOST), *counts_in(config, "devices", MOST)]
+        found = [
+            *mistakes.counts(config, "vgpus", MOST),
+            *mistakes.requests(config, "devices", MOST),
+            *mistakes.number(config, "machines", 0, MOST_MACHINES),
+            *mistakes.mode(config, (one for one in Mode if one.has_vfs)),
+        ]
         if any(is_unknown(config.get(name)) for name in ("gpu", "cluster")):
             return found
         if (config.get("gpu") is None) == (config.get("cluster") is None):
@@ -110,31 +113,23 @@ class Plan(DataSource):
             found.append(ProblemError("Missing vgpus", "Give vgpus; {} is none.", ["gpu"]))
         elif config.get("cluster") is not None and config.get("pool") is None:
             found.append(ProblemError("Missing pool", "Give the pool of the cluster.", ["cluster"]))
-        mode = config.get("mode")
-        modes = [one.value for one in Mode if one.has_vfs]
-        if mode is not None and not is_unknown(mode) and mode not in modes:
-            found.append(ProblemError("Unknown mode", f"The modes are {few(modes)}.", ["mode"]))
         return found
 
-    async def found(self, client: Client, config: State) -> State:
+    async def found(self, client: Client, config: State, unknown: list[str]) -> State:
         if config.get("gpu") is not None:
-            return await self._of_gpu(client, config)
-        return await self._of_pool(client, config)
+            return await self._of_gpu(client, config, unknown)
+        return await self._of_pool(client, config, unknown)
 
-    async def _of_gpu(self, client: Client, config: State) -> State:
+    async def _of_gpu(self, client: Client, config: State, unknown: list[str]) -> State:
         gpu = await gpus.find(client, config["gpu"])
         full = gpus.in_full(gpu, config["vgpus"], ["vgpus"])
         desired = Desired(full, config.get("mode"))
-        layouts = []
-        with installed("VGPULayout"):
-            resource = served(VGPULayout)
-            async for page in client.list(resource):
-                layouts += [resource.decode(item) for item in page.items]
+        layouts = await fleet.readable(client, served(VGPULayout), unknown)
         if refusals := list(vgpus.against(gpu, layouts, "this plan")):
             return _answer(refusals=refusals)
         own = vgpus.own_layout(gpu, layouts, "this plan")
         spec = vgpus.trial_spec(gpu, desired, own)
-        found = await trial.ask(client, gpu, spec, seconds=_SECONDS)
+        found = await trial.ask(client, gpu, spec, seconds=gpus.TRIAL_SECONDS)
         return _answer(
             steps=list(found.steps),
             refusals=list(found.refusals),
@@ -142,11 +137,12 @@ class Plan(DataSource):
             room_afterwards=dict(found.fits_afterwards),
         )
 
-    async def _of_pool(self, client: Client, config: State) -> State:
+    async def _of_pool(self, client: Client, config: State, unknown: list[str]) -> State:
         other = await self._clusters.client(self.settings.managing)
         namespace, _, _ = config["cluster"].rpartition("/")
-        managed = await looking.management(other, namespace or _NAMESPACE)
+        managed = await looking.management(other, namespace or WORKSPACE)
         supply = await looking.harvester(client)
+        unknown += (*managed.unknown, *supply.unknown)
         wanted = Wanted(
             config["cluster"], config["pool"], config.get("devices"), config.get("machines")
         )
@@ -155,7 +151,7 @@ class Plan(DataSource):
         except RefusedError as error:
             return _answer(refusals=list(error.reasons))
         except ChangeError as error:
-            raise ProblemError("No such pool", str(error), ["cluster"]) from None
+            raise ProblemError("Not planned", str(error), ["cluster"]) from None
         try:
             refuse(edit)
         except RefusedError as error:

@@ -10,9 +10,10 @@ from tf.schema import Attribute
 from laneway.api import PCIDevice, PCIDeviceClaim, USBDevice, USBDeviceClaim
 from laneway.changes import claims, specs
 from laneway.changes.claims import Device, cancelling, device_of
-from laneway.changes.errors import TooLateError, UnfinishedError, installed
+from laneway.changes.errors import TooLateError, UnfinishedError
+from laneway.cli import fleet
 from laneway.core.pci import pci_address
-from laneway.core.phrases import closest, few
+from laneway.core.phrases import closest, few, sentences
 from laneway.core.refusals import CriticalToNode
 from laneway.kube.client import Client
 from laneway.kube.errors import NotFoundError
@@ -95,10 +96,8 @@ class _Claim(ManagedResource):
     async def _device(self, client: Client, state: State) -> Device:
         """The device that is meant. Raises ProblemError."""
         resource: Resource[Any] = served(self.kind)
-        found = []
-        with installed(resource.kind):
-            async for page in client.list(resource):
-                found += [device_of(resource.decode(item)) for item in page.items]
+        unreadable: list[str] = []
+        found = [device_of(one) for one in await fleet.readable(client, resource, unreadable)]
         text = str(state["device"])
         node, slash, written = text.rpartition("/")
         address = pci_address(written) if slash else None
@@ -108,9 +107,8 @@ class _Claim(ManagedResource):
                 return self._wanted(one, state)
         meant = closest(title, [one.title if slash else one.name for one in found])
         hint = f"Is it {few(meant)}?" if meant else f"kubectl get {resource.plural} lists them."
-        raise ProblemError(
-            "No such device", f"The cluster has no {resource.kind} {text[:80]}. {hint}", ["device"]
-        )
+        words = f"The cluster has no {resource.kind} {text[:80]}. {hint}"
+        raise ProblemError("No such device", sentences(words, *unreadable), ["device"])
 
     def _wanted(self, device: Device, state: State) -> Device:
         """The same with what its claim is to say."""

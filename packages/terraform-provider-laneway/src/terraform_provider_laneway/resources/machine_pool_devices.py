@@ -15,17 +15,16 @@ from laneway.controllers.machine_pools.judged import ClusterState, PoolState, ju
 from laneway.controllers.machine_pools.look import Managed, Supply
 from laneway.controllers.machine_pools.reading import MOST_MACHINES
 from laneway.core.ledger.facts import Phase
-from laneway.core.machine_pools.device_info import MOST
-from laneway.core.names import is_resource_name
+from laneway.core.machine_pools.device_info import HOST_DEVICES, MOST, VGPUS
 from laneway.kube.client import Client
+from laneway.kube.rancher import WORKSPACE
 from laneway.views import machine_pools as views
+from terraform_provider_laneway import mistakes
 from terraform_provider_laneway.clusters import Choice
-from terraform_provider_laneway.problems import ProblemError, notice, problems_of
-from terraform_provider_laneway.resource import ManagedResource, counts_in
+from terraform_provider_laneway.problems import ASK, ProblemError, incomplete, notice, problems_of
+from terraform_provider_laneway.resource import ManagedResource
 from terraform_provider_laneway.values import COUNTS, NUMBER, TEXT, State, is_unknown
 
-_NAMESPACE = "fleet-default"
-"""Where Rancher keeps guest clusters."""
 _AGAIN_SECONDS = 2.0
 _SECONDS = 1800
 """Machines are replaced one after the other, and each one boots."""
@@ -57,9 +56,9 @@ class MachinePoolDevices(ManagedResource):
             TEXT,
             optional=True,
             computed=True,
-            default=_NAMESPACE,
+            default=WORKSPACE,
             requires_replace=True,
-            description=f"Its namespace on the management cluster. Default: `{_NAMESPACE}`.",
+            description=f"Its namespace on the management cluster. Default: `{WORKSPACE}`.",
         ),
         Attribute(
             "pool",
@@ -94,21 +93,8 @@ class MachinePoolDevices(ManagedResource):
         return self.settings.managing
 
     def mistakes(self, config: State) -> list[ProblemError]:
-        found = counts_in(config, "devices", MOST)
-        devices = config.get("devices")
-        for name in devices if isinstance(devices, dict) else ():
-            if not is_resource_name(name):
-                words = (
-                    f"{name[:80]} is not the name of a resource, such as nvidia.com/NVIDIA_A2-4Q."
-                )
-                found.append(ProblemError("Invalid resource", words, ["devices", (name,)]))
-        machines = config.get("machines")
-        if machines is None or is_unknown(machines):
-            return found
-        if not isinstance(machines, int) or not 0 <= machines <= MOST_MACHINES:
-            words = f"Write a whole number from 0 to {MOST_MACHINES}."
-            found.append(ProblemError("Invalid number", words, ["machines"]))
-        return found
+        found = mistakes.requests(config, "devices", MOST)
+        return found + mistakes.number(config, "machines", 0, MOST_MACHINES)
 
     async def check(self, client: Client, config: State) -> AsyncIterator[ProblemError]:
         managed = await looking.management(client, _namespace(config))
@@ -123,7 +109,7 @@ class MachinePoolDevices(ManagedResource):
             return
         supply = await self._supply()
         for why in (*managed.unknown, *supply.unknown):
-            yield notice("Not everything can be read", why)
+            yield incomplete(why)
         try:
             edit = planned(managed, supply, _wanted(config))
             if edit.changes:
@@ -156,7 +142,7 @@ class MachinePoolDevices(ManagedResource):
 
     async def remove(self, client: Client, current: State) -> None:
         _, _, found = await self._seen_pool(client, current)
-        if found is None or not found.asked.devices:
+        if found is None or not (found.asked.devices or _is_malformed(found)):
             return
         await self._set(client, current, _wanted(current)._replace(devices={}, quantity=None))
 
@@ -198,17 +184,26 @@ class MachinePoolDevices(ManagedResource):
     ) -> tuple[ClusterState | None, Supply, PoolState | None]:
         managed: Managed = await looking.management(client, _namespace(state))
         supply = await self._supply()
+        wanted = state["cluster"], state["pool"]
         for cluster in judged(managed, supply):
-            if cluster.cluster.metadata.name == state["cluster"]:
-                for pool in cluster.pools:
-                    if pool.spec.name == state["pool"]:
-                        return cluster, supply, pool
+            for pool in cluster.pools:
+                if (cluster.cluster.metadata.name, pool.spec.name) != wanted:
+                    continue
+                if pool.unread:
+                    [why] = pool.problems
+                    raise ProblemError("Not allowed", f"{why}. {ASK}")
+                return cluster, supply, pool
         return None, supply, None
 
     async def _supply(self) -> Supply:
         """What the cluster of the machines has."""
         client = await self._clusters.client(self.settings.cluster)
         return await looking.harvester(client)
+
+
+def _is_malformed(found: PoolState) -> bool:
+    """Whether the devices of a pool cannot be read; they may be any."""
+    return any(one.field in (VGPUS.field, HOST_DEVICES.field) for one in found.problems)
 
 
 def _left(found: PoolState, supply: Supply) -> str:
@@ -226,7 +221,7 @@ def _left(found: PoolState, supply: Supply) -> str:
 
 def _namespace(state: Mapping[str, Any]) -> str:
     given = state.get("namespace")
-    return _NAMESPACE if given is None or is_unknown(given) else str(given)
+    return WORKSPACE if given is None or is_unknown(given) else str(given)
 
 
 def _title(state: Mapping[str, Any]) -> str:

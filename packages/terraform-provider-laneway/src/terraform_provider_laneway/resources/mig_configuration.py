@@ -16,9 +16,9 @@ from laneway.kube.client import Client
 from laneway.kube.errors import NotFoundError
 from laneway.kube.resource import served
 from laneway.views.answers import answer_of
-from terraform_provider_laneway import gpus, holders
+from terraform_provider_laneway import gpus, holders, mistakes
 from terraform_provider_laneway.problems import ProblemError
-from terraform_provider_laneway.resource import ManagedResource, counts_in
+from terraform_provider_laneway.resource import ManagedResource
 from terraform_provider_laneway.values import COUNTS, TEXT, State
 
 _CONFIGURATIONS = served(MigConfiguration)
@@ -56,7 +56,7 @@ class MigInstances(ManagedResource):
     )
 
     def mistakes(self, config: State) -> list[ProblemError]:
-        return counts_in(config, "instances", _MOST)
+        return mistakes.counts(config, "instances", _MOST)
 
     async def check(self, client: Client, config: State) -> AsyncIterator[ProblemError]:
         gpu = await gpus.find(client, config["gpu"])

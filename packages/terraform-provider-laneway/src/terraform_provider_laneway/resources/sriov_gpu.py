@@ -15,13 +15,10 @@ from laneway.core.gpu.modes import Mode
 from laneway.core.phrases import few
 from laneway.kube.client import Client
 from laneway.views.gpus import Gpu
-from terraform_provider_laneway import gpus, holders
+from terraform_provider_laneway import gpus, holders, mistakes
 from terraform_provider_laneway.problems import ProblemError, refused
 from terraform_provider_laneway.resource import ManagedResource
-from terraform_provider_laneway.values import FLAG, TEXT, TEXTS, State, is_unknown, or_unset
-
-TRIAL_SECONDS = 30
-"""How long an agent is asked what it would do."""
+from terraform_provider_laneway.values import FLAG, TEXT, TEXTS, State, or_unset
 
 
 class SriovGpu(ManagedResource):
@@ -73,11 +70,7 @@ class SriovGpu(ManagedResource):
     )
 
     def mistakes(self, config: State) -> list[ProblemError]:
-        mode = config.get("mode")
-        if mode is None or is_unknown(mode) or mode in list(Mode):
-            return []
-        words = f"The modes are {few(mode.value for mode in Mode)}."
-        return [ProblemError("Unknown mode", words, ["mode"])]
+        return mistakes.mode(config, Mode)
 
     async def check(self, client: Client, config: State) -> AsyncIterator[ProblemError]:
         gpu = await gpus.find(client, config["gpu"])
@@ -88,7 +81,7 @@ class SriovGpu(ManagedResource):
             yield refused(words, [_subject(config)])
         await changes.write(client, gpu, desired, dry_run=True)
         found = await trial.ask(
-            client, gpu, changes.trial_spec(gpu, desired), seconds=TRIAL_SECONDS
+            client, gpu, changes.trial_spec(gpu, desired), seconds=gpus.TRIAL_SECONDS
         )
         for words in found.refusals:
             yield refused(words, [_subject(config)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, ClassVar
 
 from tf.schema import Attribute
@@ -276,7 +276,7 @@ async def _chosen(client: Client, planned: State) -> AsyncIterator[str]:
     name = planned.get("device")
     if name is None or is_unknown(name):
         gpu = await gpus.find(client, planned["gpu"])
-        name = _free(gpu, gpu.vgpus)
+        name = _free(gpu)
     _TAKEN.add(name)
     try:
         yield name
@@ -284,10 +284,10 @@ async def _chosen(client: Client, planned: State) -> AsyncIterator[str]:
         _TAKEN.discard(name)
 
 
-def _free(gpu: Gpu, functions: Sequence[VGPUDevice]) -> str:
-    for one in functions:
+def _free(gpu: Gpu) -> str:
+    for one in gpu.vgpus:
         is_free = not one.spec.enabled and not one.status.vgpu_status
         if is_free and one.metadata.name not in _TAKEN:
             return one.metadata.name
-    why = "all of its virtual functions have vGPUs" if functions else "it is not enabled"
+    why = "all of its virtual functions have vGPUs" if gpu.vgpus else "it is not enabled"
     raise refused(f"{gpu.title} has no free virtual function: {why}.", ["gpu"])

@@ -9,7 +9,7 @@ from tf.schema import Attribute
 
 from laneway.api import VGPULayout
 from laneway.changes import specs, trial
-from laneway.changes.errors import NotInstalledError, TooLateError, UnfinishedError
+from laneway.changes.errors import TooLateError, UnfinishedError
 from laneway.changes.vgpus import claimed, known
 from laneway.controllers.devices.layout import selection
 from laneway.core.gpu.modes import Mode
@@ -20,9 +20,9 @@ from laneway.kube.client import Client
 from laneway.kube.errors import AlreadyExistsError, NotFoundError
 from laneway.views.answers import Answer
 from laneway.views.gpus import Gpu
-from terraform_provider_laneway import gpus, holders, layouts
+from terraform_provider_laneway import gpus, holders, layouts, mistakes
 from terraform_provider_laneway.problems import ProblemError, refused
-from terraform_provider_laneway.resource import ManagedResource, counts_in
+from terraform_provider_laneway.resource import ManagedResource
 from terraform_provider_laneway.values import (
     COUNTS,
     FLAG,
@@ -31,12 +31,11 @@ from terraform_provider_laneway.values import (
     TEXT_SET,
     TEXTS,
     State,
-    is_unknown,
     or_unset,
 )
 
 _MOST = 64
-_TRIAL_SECONDS = 30
+_MODES = tuple(one for one in Mode if one.has_vfs)
 
 
 class VgpuLayout(ManagedResource):
@@ -88,7 +87,7 @@ class VgpuLayout(ManagedResource):
             "mode",
             TEXT,
             optional=True,
-            description=f"How the GPUs are shared: {few(f'`{one}`' for one in Mode if one.has_vfs)}"
+            description=f"How the GPUs are shared: {few(f'`{one}`' for one in _MODES)}"
             ". Default: as the profiles need it.",
         ),
         Attribute(
@@ -113,12 +112,7 @@ class VgpuLayout(ManagedResource):
     )
 
     def mistakes(self, config: State) -> list[ProblemError]:
-        found = counts_in(config, "vgpus", _MOST)
-        mode = config.get("mode")
-        modes = [one.value for one in Mode if one.has_vfs]
-        if mode is not None and not is_unknown(mode) and mode not in modes:
-            found.append(ProblemError("Unknown mode", f"The modes are {few(modes)}.", ["mode"]))
-        return found
+        return mistakes.counts(config, "vgpus", _MOST) + mistakes.mode(config, _MODES)
 
     async def check(self, client: Client, config: State) -> AsyncIterator[ProblemError]:
         spec, stored = _spec(config), await layouts.stored(client, config["name"])
@@ -130,7 +124,7 @@ class VgpuLayout(ManagedResource):
         for words in [*await layouts.others(client, config["name"], selected), *_claimed(selected)]:
             yield refused(words, [_by(config)])
         if stored is None:
-            await _make(client, config["name"], {**spec, "dryRun": False}, dry_run=True)
+            await trial.make(client, config["name"], {**spec, "dryRun": False}, dry_run=True)
         else:
             body = _replacing(stored, spec)
             await specs.write(client, layouts.LAYOUTS, config["name"], body, dry_run=True)
@@ -138,7 +132,7 @@ class VgpuLayout(ManagedResource):
             async with trial.layout(client, spec) as made:
                 answer = layouts.answer_of(selected, made.metadata.generation, trial.refusal_words)
                 _, said = await layouts.waited(
-                    client, made.metadata.name, selected, answer, _TRIAL_SECONDS
+                    client, made.metadata.name, selected, answer, gpus.TRIAL_SECONDS
                 )
             if said.kind == "refused":
                 yield refused(said.message, ["vgpus"])
@@ -243,19 +237,6 @@ def _watch(name: str) -> str:
 
 _NOTHING: Mapping[str, Any] = {"vgpus": [], "mode": "", "whenPossible": False}
 """What a layout says before it is deleted."""
-
-
-async def _make(client: Client, name: str, spec: State, *, dry_run: bool) -> None:
-    body = {
-        "apiVersion": layouts.LAYOUTS.api_version,
-        "kind": layouts.LAYOUTS.kind,
-        "metadata": {"name": name},
-        "spec": spec,
-    }
-    try:
-        await client.create(layouts.LAYOUTS, body, dry_run=dry_run)
-    except NotFoundError:
-        raise NotInstalledError(layouts.LAYOUTS.kind) from None
 
 
 def _spec(state: State) -> State:

@@ -11,7 +11,7 @@ from tf.schema import Attribute
 from laneway.admission.world import MEDIATED
 from laneway.api import VGPUDevice
 from laneway.changes import vms
-from laneway.core.names import is_resource_name
+from laneway.cli import fleet
 from laneway.kube.client import Client
 from laneway.kube.errors import NotFoundError
 from laneway.kube.kubevirt import (
@@ -23,6 +23,7 @@ from laneway.kube.kubevirt import (
 )
 from laneway.kube.resource import served
 from laneway.views.vms import Vm
+from terraform_provider_laneway import mistakes
 from terraform_provider_laneway.holders import AGAIN_SECONDS
 from terraform_provider_laneway.problems import ProblemError, notice, refused
 from terraform_provider_laneway.resource import ManagedResource
@@ -72,19 +73,7 @@ class VirtualMachineDevices(ManagedResource):
     )
 
     def mistakes(self, config: State) -> list[ProblemError]:
-        devices = config.get("devices")
-        found = []
-        for name, resource in devices.items() if isinstance(devices, dict) else ():
-            if not is_unknown(resource) and not is_resource_name(resource or ""):
-                words = f"{resource or 'null'} is not the name of a resource, such as "
-                found.append(
-                    ProblemError(
-                        "Invalid resource",
-                        f"{words}nvidia.com/NVIDIA_A2-4Q.",
-                        ["devices", (name,)],
-                    )
-                )
-        return found
+        return mistakes.resources(config, "devices")
 
     async def check(self, client: Client, config: State) -> AsyncIterator[ProblemError]:
         try:
@@ -196,13 +185,11 @@ async def _edit(client: Client, vm: Vm, wanted: State, own: State | None) -> _Ed
 
 async def _mediated(client: Client) -> frozenset[str]:
     """Resources of vGPUs that are mediated devices, which KubeVirt has in a list of its own."""
-    resource = served(VGPUDevice)
-    found = set()
-    async for page in client.list(resource):
-        for one in map(resource.decode, page.items):
-            if one.status.framework == MEDIATED and one.status.resource_name:
-                found.add(one.status.resource_name)
-    return frozenset(found)
+    return frozenset(
+        one.status.resource_name
+        for one in await fleet.readable(client, served(VGPUDevice), [])
+        if one.status.framework == MEDIATED and one.status.resource_name
+    )
 
 
 async def _store(client: Client, vm: Vm, edit: _Edit, *, dry_run: bool = False) -> None:

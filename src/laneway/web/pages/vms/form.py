@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from laneway.changes.answered import denial, words_of
-from laneway.changes.errors import ChangeError, RefusedError
+from laneway.changes.errors import ChangeError, OvertakenError, RefusedError
 from laneway.kube.errors import AlreadyExistsError, ApiError, ForbiddenError, InvalidError
 from laneway.views.fitting import Cause
 from laneway.views.order import natural
@@ -148,6 +148,8 @@ def problems(visit: Visit, error: Exception, fields: Typed) -> dict[str, list[st
     """What a refusal of the API server says, by the field that it is about."""
     if isinstance(error, RefusedError):
         return {"detach": list(error.reasons)}
+    if isinstance(error, OvertakenError):
+        return {"": [visit.texts("vms.overtaken", why=str(error))]}
     if isinstance(error, AlreadyExistsError):
         return {"name": [visit.texts("vms.name_taken")]}
     found: dict[str, list[str]] = {}
