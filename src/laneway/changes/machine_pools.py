@@ -26,7 +26,7 @@ from laneway.core.machine_pools.device_info import HOST_DEVICES, VGPUS, changed,
 from laneway.core.names import is_vgpu_resource
 from laneway.core.phrases import closest, few, shown
 from laneway.kube.client import Client, PatchType
-from laneway.kube.errors import ConflictError, InvalidError, KubeError
+from laneway.kube.errors import ConflictError, KubeError
 from laneway.kube.rancher import (
     CONFIGS,
     GUEST_CLUSTERS,
@@ -255,19 +255,17 @@ async def store(client: Client, edit: Edit, *, dry_run: bool = False) -> None:
         if dry_run:
             return
         await _write_config(client, edit, dry_run=False)
-    except (ConflictError, InvalidError) as error:
-        if isinstance(error, ConflictError) or "test" in str(error).lower():
-            raise OvertakenError(f"pool {name} was changed meanwhile") from None
-        raise
-    try:
-        await _write_quantity(client, edit, dry_run=False)
-    except KubeError as error:
-        if not edit.fields:
-            raise
-        raise UnfinishedError(
-            f"the devices of pool {name} are set, the number of its machines is not: {error}",
-            "Set it again.",
-        ) from error
+        try:
+            await _write_quantity(client, edit, dry_run=False)
+        except KubeError as error:
+            if not edit.fields:
+                raise
+            raise UnfinishedError(
+                f"the devices of pool {name} are set, the number of its machines is not: {error}",
+                "Set it again.",
+            ) from error
+    except ConflictError:
+        raise OvertakenError(f"pool {name} was changed meanwhile") from None
     if await _stored(client, edit) != _contents(edit.pool.spec, edit.config):
         raise ChangeError(
             f"pool {name} was changed by someone else at the same time, and does not have the "
@@ -309,8 +307,8 @@ async def _write_quantity(client: Client, edit: Edit, *, dry_run: bool) -> None:
         return
     meta, path = edit.cluster.metadata, f"/spec/rkeConfig/machinePools/{edit.position}"
     body: list[dict[str, Any]] = [
-        {"op": "test", "path": "/metadata/resourceVersion", "value": meta.resource_version},
-        {"op": "test", "path": f"{path}/name", "value": edit.pool.spec.name},
+        # A conflict if the cluster has changed. A `test` that fails is told like any bad patch.
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": meta.resource_version},
         {"op": "add", "path": f"{path}/quantity", "value": edit.quantity},
     ]
     await client.patch(
