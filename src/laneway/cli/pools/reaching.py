@@ -135,9 +135,7 @@ def _credentials(managed: Managed) -> set[str]:
     found = set()
     for cluster in filter(on_harvester, managed.clusters):
         found.add(cluster.spec.cloud_credential_secret_name)
-        if cluster.spec.rke_config is not None:
-            pools = cluster.spec.rke_config.machine_pools
-            found |= {one.cloud_credential_secret_name for one in pools}
+        found |= {one.cloud_credential_secret_name for one in cluster.pools}
     return found - {""}
 
 
