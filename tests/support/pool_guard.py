@@ -144,8 +144,7 @@ class Guard:
     async def quantities(self, name: str) -> list[int | None]:
         """What is stored of a guest cluster."""
         found = await self.management.client.get(rancher.GUEST_CLUSTERS, name, NAMESPACE)
-        assert found.spec.rke_config is not None
-        return [pool.quantity for pool in found.spec.rke_config.machine_pools]
+        return [pool.quantity for pool in found.pools]
 
     async def _written(self, method: str, kind: Resource[Any], name: str, body: Any) -> list[str]:
         """A client of its own is told of each warning, whatever others were told before."""

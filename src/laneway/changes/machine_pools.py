@@ -26,7 +26,7 @@ from laneway.core.machine_pools.device_info import HOST_DEVICES, VGPUS, changed,
 from laneway.core.names import is_vgpu_resource
 from laneway.core.phrases import closest, few, shown
 from laneway.kube.client import Client, PatchType
-from laneway.kube.errors import ConflictError, InvalidError, KubeError
+from laneway.kube.errors import ConflictError, KubeError
 from laneway.kube.rancher import (
     CONFIGS,
     GUEST_CLUSTERS,
@@ -74,7 +74,7 @@ class Edit(NamedTuple):
 
     @property
     def pool(self) -> PoolState:
-        name = self.cluster.spec.rke_config.machine_pools[self.position].name  # type: ignore[union-attr]
+        name = self.cluster.pools[self.position].name
         return next(one for one in self.state.pools if one.spec.name == name)
 
 
@@ -135,8 +135,7 @@ def unkept(field: str, kind: str) -> ChangeError:
 def planned(managed: Managed, supply: Supply, wanted: Wanted) -> Edit:
     """What a change writes, with the judgement of all that follows. Raises ChangeError."""
     cluster = find(managed, wanted.cluster)
-    meta, rke = cluster.metadata, cluster.spec.rke_config
-    pools = rke.machine_pools if rke is not None else ()
+    meta, rke, pools = cluster.metadata, cluster.spec.rke_config, cluster.pools
     position = next((n for n, one in enumerate(pools) if one.name == wanted.pool), -1)
     if rke is None or position < 0:
         raise ChangeError(no_pool(meta.name, wanted.pool, pools))
@@ -158,10 +157,7 @@ def planned(managed: Managed, supply: Supply, wanted: Wanted) -> Edit:
         raise RefusedError(*map(str, wrong))
     fields = {**_fields(asked, wanted.devices), **dict.fromkeys(unread, "")}
     config = replace(config, **{_FIELDS[name]: value for name, value in fields.items()})
-    same = wanted.quantity is None or wanted.quantity == (
-        1 if spec.quantity is None else spec.quantity
-    )
-    quantity = None if same else wanted.quantity
+    quantity = None if wanted.quantity == spec.desired else wanted.quantity
     after = replace(
         cluster,
         spec=replace(
@@ -193,9 +189,8 @@ def _unreadable(asked: PoolState) -> tuple[str, ...]:
 
 
 def _state(found: list[ClusterState], cluster: GuestCluster) -> ClusterState:
-    key = cluster.metadata.namespace, cluster.metadata.name
     for one in found:
-        if (one.cluster.metadata.namespace, one.cluster.metadata.name) == key:
+        if key_of(one.cluster) == key_of(cluster):
             return one
     raise ChangeError(f"guest cluster {cluster.metadata.name} has no pool on Harvester")
 
@@ -255,19 +250,17 @@ async def store(client: Client, edit: Edit, *, dry_run: bool = False) -> None:
         if dry_run:
             return
         await _write_config(client, edit, dry_run=False)
-    except (ConflictError, InvalidError) as error:
-        if isinstance(error, ConflictError) or "test" in str(error).lower():
-            raise OvertakenError(f"pool {name} was changed meanwhile") from None
-        raise
-    try:
-        await _write_quantity(client, edit, dry_run=False)
-    except KubeError as error:
-        if not edit.fields:
-            raise
-        raise UnfinishedError(
-            f"the devices of pool {name} are set, the number of its machines is not: {error}",
-            "Set it again.",
-        ) from error
+        try:
+            await _write_quantity(client, edit, dry_run=False)
+        except KubeError as error:
+            if not edit.fields:
+                raise
+            raise UnfinishedError(
+                f"the devices of pool {name} are set, the number of its machines is not: {error}",
+                "Set it again.",
+            ) from error
+    except ConflictError:
+        raise OvertakenError(f"pool {name} was changed meanwhile") from None
     if await _stored(client, edit) != _contents(edit.pool.spec, edit.config):
         raise ChangeError(
             f"pool {name} was changed by someone else at the same time, and does not have the "
@@ -289,8 +282,7 @@ async def _stored(client: Client, edit: Edit) -> tuple[object, ...]:
     config = await client.get(
         CONFIGS[spec.machine_config_ref.kind], edit.config.metadata.name, meta.namespace
     )
-    pools = cluster.spec.rke_config.machine_pools if cluster.spec.rke_config is not None else ()
-    return _contents(next((one for one in pools if one.name == spec.name), None), config)
+    return _contents(next((one for one in cluster.pools if one.name == spec.name), None), config)
 
 
 async def _write_config(client: Client, edit: Edit, *, dry_run: bool) -> None:
@@ -309,8 +301,8 @@ async def _write_quantity(client: Client, edit: Edit, *, dry_run: bool) -> None:
         return
     meta, path = edit.cluster.metadata, f"/spec/rkeConfig/machinePools/{edit.position}"
     body: list[dict[str, Any]] = [
-        {"op": "test", "path": "/metadata/resourceVersion", "value": meta.resource_version},
-        {"op": "test", "path": f"{path}/name", "value": edit.pool.spec.name},
+        # A conflict if the cluster has changed. A `test` that fails is told like any bad patch.
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": meta.resource_version},
         {"op": "add", "path": f"{path}/quantity", "value": edit.quantity},
     ]
     await client.patch(

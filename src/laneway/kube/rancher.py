@@ -61,10 +61,12 @@ class MachinePool(_Part, frozen=True, kw_only=True):
     rolling_update: RollingUpdate | None = None
     cloud_credential_secret_name: str = ""
     """Of the cluster, unless given."""
-    etcd_role: bool = False
-    control_plane_role: bool = False
-    worker_role: bool = False
     paused: bool = False
+
+    @property
+    def desired(self) -> int:
+        """How many machines it is to have."""
+        return 1 if self.quantity is None else self.quantity
 
 
 class RkeConfig(_Part, frozen=True, kw_only=True):
@@ -89,6 +91,11 @@ class GuestCluster(_Part, frozen=True, kw_only=True):
     spec: GuestClusterSpec = GuestClusterSpec()
     changed: str = ""
     """When its desired state was last changed, as Kubernetes writes it; empty: not known."""
+
+    @property
+    def pools(self) -> Sequence[MachinePool]:
+        """Of all machine drivers; none where Rancher did not make it."""
+        return () if self.spec.rke_config is None else self.spec.rke_config.machine_pools
 
 
 class MachineConfig(_Part, frozen=True, kw_only=True):
@@ -134,19 +141,11 @@ class MachineSpec(_Part, frozen=True, kw_only=True):
     infrastructure_ref: ConfigReference = ConfigReference()
 
 
-class MachineStatus(_Part, frozen=True, kw_only=True):
-    """How far a machine is."""
-
-    phase: str = ""
-    node_ref: Mapping[str, Any] | None = None
-
-
 class PoolMachine(_Part, frozen=True, kw_only=True):
     """A machine of Cluster API that Rancher made."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: MachineSpec = MachineSpec()
-    status: MachineStatus = MachineStatus()
 
 
 _NO_OPTIONS = frozenset({"apiVersion", "kind", "metadata", "status", "common", "providerID"})

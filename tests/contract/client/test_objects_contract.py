@@ -141,6 +141,21 @@ async def test_a_json_patch_applies_whole_or_not_at_all(api: Any) -> None:
     assert (await api.call("GET", api.name()))["spec"]["enabled"] is True
 
 
+async def test_a_json_patch_of_an_older_version_is_a_conflict(api: Any) -> None:
+    made = await api.create()
+    await api.merge(api.name(), {"spec": {"enabled": True}})
+    older = made["metadata"]["resourceVersion"]
+    body = [
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": older},
+        {"op": "replace", "path": "/spec/enabled", "value": False},
+    ]
+
+    with pytest.raises(ConflictError):
+        await api.call("PATCH", api.name(), body, content_type=JSON_PATCH)
+
+    assert (await api.call("GET", api.name()))["spec"]["enabled"] is True
+
+
 async def test_an_unknown_form_of_patch_is_refused(api: Any) -> None:
     await api.create()
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -16,6 +16,7 @@ from laneway.changes.machine_pools import Edit, Wanted, planned, store
 from laneway.controllers.machine_pools import look
 from laneway.controllers.machine_pools.judged import judged
 from laneway.kube.client import PatchType
+from laneway.kube.errors import InvalidError
 from laneway.kube.rancher import GUEST_CLUSTERS, HARVESTER_CONFIGS
 from laneway.views import machine_pools as views
 from support.commands import Laneway
@@ -128,6 +129,33 @@ async def test_a_configuration_that_may_not_be_read_is_not_told_as_absent(
     assert line.endswith("HarvesterConfig nc-guest-gpu may not be read by you")
     with pytest.raises(ChangeError, match="you may not read HarvesterConfig nc-guest-gpu"):
         planned(unread, await look.harvester(cluster.client), Wanted("guest", "gpu", {}))
+
+
+async def test_a_change_in_between_is_told_apart_from_a_mistake(
+    world: World, guest: Make, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, wrong = cluster.client, cast(int, "two")
+    await world.add("node1", "a2")
+    await guest("test", test={"quantity": 0})
+    # Rancher writes the cluster once more.
+    await world.until(GUEST_CLUSTERS, "test", lambda one: one.metadata.finalizers, NAMESPACE)
+
+    async def edit() -> Edit:
+        managed, supply = await look.management(client, ""), await look.harvester(client)
+        return planned(managed, supply, Wanted("test", "test", quantity=1))
+
+    with pytest.raises(InvalidError):
+        await store(client, (await edit())._replace(quantity=wrong))
+    patch, overtaken = client.patch, await edit()
+
+    async def interrupted(*args: Any, **given: Any) -> Any:
+        monkeypatch.setattr(client, "patch", patch)
+        await patch(GUEST_CLUSTERS, "test", {"metadata": {"labels": {"a": "b"}}}, NAMESPACE)
+        return await patch(*args, **given)
+
+    monkeypatch.setattr(client, "patch", interrupted)
+    with pytest.raises(OvertakenError):
+        await store(client, overtaken)
 
 
 async def test_two_changes_of_a_pool_at_once_do_not_pass_as_one(

@@ -101,31 +101,34 @@ async def _harvester(client: Client, managed: Managed, pools: Pools) -> ClusterC
     chosen = pools.harvester
     if chosen.kubeconfig or chosen.context:
         return config.load(chosen.kubeconfig or pools.management.kubeconfig, chosen.context)
-    found = config.load(pools.management.kubeconfig, pools.management.context)
-    proxied = _PROXIED.fullmatch(found.cluster.server)
+    own = config.load(pools.management.kubeconfig, pools.management.context)
+    proxied = _PROXIED.fullmatch(own.cluster.server)
     if proxied is None:
         if await _has_devices(client):
-            return found
-        raise Failure(
-            "the Harvester cluster is not known: Laneway is not installed on the management "
-            "cluster, which is not reached by Rancher's proxy. Name it: --harvester-kubeconfig PATH"
+            return own
+        raise _unknown(
+            "Laneway is not installed on the management cluster, which is not reached by Rancher's "
+            "proxy"
         )
     ids = {await _cluster_id(client, name) for name in _credentials(managed)} - {""}
     if len(ids) != 1:
-        why = "no cloud credential names one" if not ids else f"there are {len(ids)}"
-        raise Failure(
-            f"the Harvester cluster is not known: {why}. Name it: --harvester-kubeconfig PATH, or "
-            "--harvester-context NAME"
-        )
+        found = f"the cloud credentials name {len(ids)}" if ids else "no cloud credential names one"
+        raise _unknown(found)
     server = f"{proxied[1]}{ids.pop()}"
-    return replace(found, cluster=replace(found.cluster, server=server))
+    return replace(own, cluster=replace(own.cluster, server=server))
+
+
+def _unknown(why: str) -> Failure:
+    return Failure(
+        f"the Harvester cluster is not known: {why}. Name it: --harvester-kubeconfig PATH, or "
+        "--harvester-context NAME"
+    )
 
 
 async def _has_devices(client: Client) -> bool:
     """Whether Laneway runs on the management cluster, so that it may be both."""
     try:
-        async for _ in client.list(served(PCIDeviceClaim), limit=1):
-            return True
+        await anext(client.list(served(PCIDeviceClaim), limit=1))
     except NotFoundError:
         return False
     return True
@@ -135,18 +138,18 @@ def _credentials(managed: Managed) -> set[str]:
     found = set()
     for cluster in filter(on_harvester, managed.clusters):
         found.add(cluster.spec.cloud_credential_secret_name)
-        if cluster.spec.rke_config is not None:
-            pools = cluster.spec.rke_config.machine_pools
-            found |= {one.cloud_credential_secret_name for one in pools}
+        found |= {one.cloud_credential_secret_name for one in cluster.pools}
     return found - {""}
 
 
 async def _cluster_id(client: Client, name: str) -> str:
-    """The Harvester cluster of a cloud credential; empty where that cannot be read."""
+    """The Harvester cluster of a cloud credential; empty where it names none. Raises Failure."""
     namespace, _, title = name.partition(":")
     try:
         secret = await client.get(_SECRETS, title, namespace)
         text = base64.b64decode(secret.data.get(_CLUSTER_ID, ""), validate=True).decode()
-    except (ForbiddenError, NotFoundError, ValueError):
+    except ForbiddenError as error:
+        raise _unknown(f"you may not read the cloud credential {name}") from error
+    except (NotFoundError, ValueError):
         return ""
     return text if re.fullmatch(r"[a-z0-9][a-z0-9-]{0,62}", text) else ""

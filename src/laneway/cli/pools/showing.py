@@ -69,8 +69,7 @@ def show_pool(pools: Pools, name: str, pool: str, output: str | None) -> int:
         found = _one(judged(managed, supply), managed, name)
         chosen = [one for one in found.pools if pool in ("", one.spec.name)]
         if not chosen:
-            rke = found.cluster.spec.rke_config
-            raise Failure(no_pool(name, pool, rke.machine_pools if rke is not None else ()))
+            raise Failure(no_pool(name, pool, found.cluster.pools))
         return _machines(found, chosen, supply.ledger, (*managed.unknown, *supply.unknown))
 
     show(reaching.ask(pools, work), output)

@@ -59,10 +59,7 @@ class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
 
 def on_harvester(cluster: GuestCluster) -> bool:
     """Whether a cluster has pools of a machine driver for Harvester."""
-    rke = cluster.spec.rke_config
-    return rke is not None and any(
-        one.machine_config_ref.kind in CONFIGS for one in rke.machine_pools
-    )
+    return any(one.machine_config_ref.kind in CONFIGS for one in cluster.pools)
 
 
 def judged(
@@ -167,10 +164,7 @@ def _states(
 ) -> Iterator[PoolState]:
     meta = cluster.metadata
     changed = replaced.get(key_of(cluster), frozenset())
-    pools: Sequence[MachinePool] = ()
-    if cluster.spec.rke_config is not None:
-        pools = cluster.spec.rke_config.machine_pools
-    for spec in pools:
+    for spec in cluster.pools:
         ref = spec.machine_config_ref
         if ref.kind not in CONFIGS:
             continue  # its machines are elsewhere
@@ -179,8 +173,7 @@ def _states(
             unread = ref.kind in managed.unread
             why = "may not be read by you" if unread else "does not exist"
             missing = Problem("machineConfigRef", f"{ref.kind} {ref.name} {why}")
-            quantity = 1 if spec.quantity is None else spec.quantity
-            pool = Pool(name=spec.name, quantity=max(quantity, 0))
+            pool = Pool(name=spec.name, quantity=max(spec.desired, 0))
             yield PoolState(spec=spec, pool=pool, problems=(missing,), unread=unread)
             continue
         asked, mistakes = read_config(config)

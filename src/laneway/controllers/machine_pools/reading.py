@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -128,19 +128,17 @@ def pool_of(
     pool: MachinePool, asked: Asked, ledger: Ledger, existing: Existing = NOTHING
 ) -> tuple[Pool, tuple[Problem, ...]]:
     """A pool as it is judged, and what is wrong with its entry in the cluster."""
-    quantity = 1 if pool.quantity is None else pool.quantity
-    problems = list(mistakes_of(pool))
     rolling = pool.rolling_update or RollingUpdate()
     cpu, memory = compute.requested(asked.size, existing.overcommit)
     labels = {name: node.labels for name, node in ledger.nodes.items()}
     found = Pool(
         name=pool.name,
-        quantity=max(min(quantity, MOST_MACHINES), 0),
+        quantity=max(min(pool.desired, MOST_MACHINES), 0),
         devices=asked.devices,
         cpu=cpu,
         memory=memory,
-        surge=_share(rolling.max_surge, quantity, 1, math.ceil),
-        unavailable=_share(rolling.max_unavailable, quantity, 0, math.floor),
+        surge=_share(rolling.max_surge, pool.desired, 1, math.ceil),
+        unavailable=_share(rolling.max_unavailable, pool.desired, 0, math.floor),
         nodes=None if asked.terms is None else affinity.nodes(asked.terms, labels),
         machines=tuple(
             Machine(
@@ -153,14 +151,13 @@ def pool_of(
             for vm, demand in _known(ledger, existing.machines)
         ),
     )
-    return found, tuple(problems)
+    return found, tuple(mistakes_of(pool))
 
 
 def mistakes_of(pool: MachinePool) -> Iterator[Problem]:
     """What is wrong with a pool's entry in its cluster."""
-    quantity = 1 if pool.quantity is None else pool.quantity
-    if not 0 <= quantity <= MOST_MACHINES:
-        yield Problem("quantity", f"{quantity} is not a number of 0 to {MOST_MACHINES}")
+    if not 0 <= pool.desired <= MOST_MACHINES:
+        yield Problem("quantity", f"{pool.desired} is not a number of 0 to {MOST_MACHINES}")
     rolling = pool.rolling_update or RollingUpdate()
     for field, value in (
         ("rollingUpdate.maxSurge", rolling.max_surge),
@@ -175,11 +172,13 @@ def _is_share(value: int | str) -> bool:
     return _COUNT.fullmatch(text) is not None or _SHARE.fullmatch(text) is not None
 
 
-def _share(value: int | str | None, quantity: int, default: int, rounded: object) -> int:
+def _share(
+    value: int | str | None, quantity: int, default: int, rounded: Callable[[float], int]
+) -> int:
     if value is None or not _is_share(value):
         return default
     if share := _SHARE.fullmatch(str(value)):
-        return int(rounded(quantity * int(share[1]) / 100))  # type: ignore[operator]
+        return rounded(quantity * int(share[1]) / 100)
     return int(value)
 
 

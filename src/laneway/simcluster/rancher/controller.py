@@ -117,7 +117,7 @@ class SimulatedRancher:
                 await let_go(self._management, GUEST_CLUSTERS, cluster.metadata, FINALIZER)
             return None
         await hold(self._management, GUEST_CLUSTERS, cluster.metadata, FINALIZER)
-        pools = {pool.name: pool for pool in cluster.spec.rke_config.machine_pools}
+        pools = {pool.name: pool for pool in cluster.pools}
         for one in machines:
             if one.metadata.labels.get(LABEL_POOL) not in pools:
                 await remove(self._harvester, VIRTUAL_MACHINES, one.metadata)
@@ -194,7 +194,7 @@ def _targets(
     pool: MachinePool, new: Sequence[VirtualMachine], old: Sequence[VirtualMachine]
 ) -> list[tuple[Sequence[VirtualMachine], int]]:
     """How many of the new machines there are to be, and how many of the old ones."""
-    desired = 1 if pool.quantity is None else pool.quantity
+    desired = pool.desired
     rolling = pool.rolling_update or RollingUpdate()
     surge, unavailable = limits(desired, rolling.max_surge, rolling.max_unavailable)
     sizes = [SetSize("old", len(old), _ready(old))] if old else []

@@ -122,8 +122,7 @@ async def test_the_example_of_a_guest_cluster(
     assert outputs["vgpu_info"] == await info(world)
     assert "set vgpuInfo of HarvesterConfig nc-guest-gpu" in outputs["steps"]
     found = await world.client.get(GUEST_CLUSTERS, "guest", NAMESPACE)
-    assert found.spec.rke_config is not None
-    assert found.spec.rke_config.machine_pools[0].quantity == 3
+    assert found.pools[0].quantity == 3
     for vm in await machines(3):
         assert [one.device_name for one in vm.spec.template.spec.domain.devices.all] == [RESOURCE]
     await terraform.destroy()

@@ -123,8 +123,7 @@ class MachinePoolDevices(ManagedResource):
         _, _, found = await self._seen_pool(client, state)
         if found is None:
             return None
-        namespace, quantity = _namespace(state), found.spec.quantity
-        current = 1 if quantity is None else quantity
+        namespace, current = _namespace(state), found.spec.desired
         decides = state.get("machines") is not None
         return {
             "id": f"{namespace}/{state['cluster']}/{state['pool']}",

@@ -81,9 +81,7 @@ class Case(NamedTuple):
 
 def pools_of(cluster: GuestCluster | None) -> Sequence[MachinePool]:
     """Those on Harvester."""
-    if cluster is None or cluster.spec.rke_config is None:
-        return ()
-    pools = cluster.spec.rke_config.machine_pools
+    pools = cluster.pools if cluster is not None else ()
     return [pool for pool in pools if pool.machine_config_ref.kind in CONFIGS]
 
 

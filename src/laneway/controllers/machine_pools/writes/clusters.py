@@ -58,13 +58,9 @@ def of_cluster(
 def _asks_for_more(old: MachinePool | None, new: MachinePool) -> bool:
     if old is None or set(mistakes_of(new)) - set(mistakes_of(old)):
         return True
-    rolls_otherwise = new.rolling_update != old.rolling_update and _quantity(new) > 0
+    rolls_otherwise = new.rolling_update != old.rolling_update and new.desired > 0
     is_other = new.machine_config_ref != old.machine_config_ref
-    return is_other or rolls_otherwise or _quantity(new) > _quantity(old)
-
-
-def _quantity(pool: MachinePool) -> int:
-    return 1 if pool.quantity is None else pool.quantity
+    return is_other or rolls_otherwise or new.desired > old.desired
 
 
 def _with_removed(old: GuestCluster | None, new: GuestCluster) -> GuestCluster:
@@ -81,9 +77,8 @@ def _with_removed(old: GuestCluster | None, new: GuestCluster) -> GuestCluster:
 def _mistakes(case: Case, new: GuestCluster) -> Outcome:
     """What is wrong in the changed pools, whatever Harvester clusters have."""
     found = NOTHING
-    meta, rke = new.metadata, new.spec.rke_config
     before = {pool.name: set(mistakes_of(pool)) for pool in pools_of(case.before)}
-    for number, pool in enumerate(rke.machine_pools if rke is not None else ()):
+    for number, pool in enumerate(new.pools):
         if pool.name not in case.changed:
             continue
         path, ref = f"spec.rkeConfig.machinePools[{number}]", pool.machine_config_ref
@@ -92,7 +87,7 @@ def _mistakes(case: Case, new: GuestCluster) -> Outcome:
             for problem in mistakes_of(pool)
             if problem not in before.get(pool.name, ())
         ]
-        config = case.managed.configs.get((ref.kind, meta.namespace, ref.name))
+        config = case.managed.configs.get((ref.kind, new.metadata.namespace, ref.name))
         if config is None:
             words = f"Laneway did not check pool {pool.name}: there is no {ref.kind} {ref.name}."
             found += Outcome(unchecked=(words,))

@@ -26,9 +26,8 @@ _PLAN, _ANSWER = "plan", "answer"
 
 def _given(visit: Visit, pool: Pool) -> Values:
     found, now = typed(visit), trying.stamp(pool)
-    spec = pool.state.spec
-    quantity = 1 if spec.quantity is None else spec.quantity
-    own = fields.shown(pool.state.asked.devices, quantity, found.get(fields.HAD) or now)
+    desired = pool.state.spec.desired
+    own = fields.shown(pool.state.asked.devices, desired, found.get(fields.HAD) or now)
     if not found.get(fields.EDITED):
         return own
     given = fields.typed(found)
