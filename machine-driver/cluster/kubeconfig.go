@@ -63,7 +63,8 @@ type user struct {
 const requestTimeout = 30 * time.Second
 
 // New is a client for the cluster of a kubeconfig. With an empty one, the file that KUBECONFIG names
-// is read; only this one may name further files. An error says what is wrong with the kubeconfig, and repeats nothing of it but names.
+// is read; only this one may name further files. An error says what is wrong with the kubeconfig, and
+// repeats nothing of it but names.
 func New(content string) (*Client, error) {
 	folder, pasted := "", content != ""
 	if !pasted {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"docker-machine-driver-laneway/cluster"
 )
@@ -71,8 +72,15 @@ func (m *Machine) request(ctx context.Context, action string, options cluster.Ob
 	if options == nil {
 		options = cluster.Object{}
 	}
-	if err := client.Put(ctx, path, options); err != nil {
-		return fmt.Errorf("KubeVirt does not %s %s: %w", action, m.title(), err)
+	limit := time.Now().Add(duration(patience))
+	for {
+		err := client.Put(ctx, path, options)
+		if err == nil {
+			return nil
+		}
+		// KubeVirt keeps a request for a moment after the VM has stopped, and takes no other one.
+		if !cluster.Says(err, "already underway") || time.Now().After(limit) || pause(ctx) != nil {
+			return fmt.Errorf("KubeVirt does not %s %s: %w", action, m.title(), err)
+		}
 	}
-	return nil
 }

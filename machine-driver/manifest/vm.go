@@ -30,8 +30,7 @@ const (
 	annotationLeases   = "harvesterhci.io/waitForLeaseInterfaceNames"
 )
 
-// VM is the VirtualMachine. `suffixes` end the names of its volumes, `classes` are the storage
-// classes of its images, both by the place of the disk.
+// VM is the VirtualMachine, with these disks.
 func VM(s *settings.Settings, disks []Disk) (object, error) {
 	affinity, err := affinity(s)
 	if err != nil {

@@ -30,12 +30,12 @@ from laneway.simcluster.kubevirt.install import install as install_kubevirt
 from support.control_plane import until_served
 from support.harvester import aggregated, readdressed, stock
 from support.machine_driver import (
+    CLIENT_BUILD,
     QUICK,
     Machines,
     NoDriverError,
     Programs,
     build,
-    client,
     plain_options,
 )
 from support.reviewed import DATABASE, Served, reviewing, served
@@ -52,7 +52,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
         if os.environ.get("LANEWAY_DRIVER"):
             raise
         pytest.skip(f"no machine driver: {error}")
-    return Programs(driver, client(folder))
+    return Programs(driver, build(folder / "client", script=CLIENT_BUILD))
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,8 @@ from laneway.kube.kubevirt import VIRTUAL_MACHINES
 from laneway.kube.rancher import LABEL_GUEST_CLUSTER, LABEL_MACHINE_SET, LABEL_POOL
 from laneway.simcluster.harvester.volumes import CLAIMS
 from laneway.simcluster.kubevirt.objects import INSTANCES
+from support import harvester
+from support.kubevirt_subresources import UnderwayError, request
 from support.machine_driver import QUICK, Machines, Programs, build, host_devices, vgpus
 from support.worlds import World
 
@@ -103,6 +105,29 @@ async def test_a_machine_with_a_vgpu_from_creation_to_removal(
     assert "is gone already" in (await machines.run("rm", NAME)).text
     again = await machines.run("rm", NAME)
     assert "nothing to do" in again.value
+
+
+async def test_a_change_of_state_waits_for_the_one_before(
+    world: World, machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KubeVirt keeps a request until its controller has seen that it is done."""
+    await world.add("node1", "a2")
+    await machines.run("create", NAME)
+    before = await world.client.get(INSTANCES, NAME, NAMESPACE)
+    refused = 0
+
+    async def slow(*asked: Any) -> None:
+        nonlocal refused
+        if refused < 2:
+            refused += 1
+            raise UnderwayError
+        await request(*asked)
+
+    monkeypatch.setattr(harvester, "request", slow)
+    await machines.run("restart", NAME)
+    after = await world.client.get(INSTANCES, NAME, NAMESPACE)
+    assert refused == 2
+    assert before.metadata.uid != after.metadata.uid
 
 
 async def test_a_name_that_does_not_tell_the_cluster_is_no_label(

@@ -16,10 +16,14 @@ TITLES = ("Two servers with three vGPUs", "The same by Laneway's machine driver"
 
 @pytest.fixture
 def terminal(tmp_path: Path, programs: Programs) -> Iterator[Terminal]:
-    """In a folder that has the tools of a checkout."""
+    """In a folder that has the tools of a checkout.
+
+    Its programs are built with the cache of `programs`, so that what is typed has little to compile.
+    """
     (tmp_path / "tools").symlink_to(ROOT / "tools")
     one = Terminal(tmp_path)
-    one.environment["XDG_CACHE_HOME"] = os.environ.get("XDG_CACHE_HOME") or str(tmp_path / "cache")
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    one.environment["XDG_CACHE_HOME"] = cache
     yield one
     one.stop()
 

@@ -13,7 +13,7 @@ from aiohttp import ClientSession, TCPConnector, web
 from laneway.kube.client import Client
 from laneway.kube.errors import NotFoundError
 from laneway.simcluster.harvester.install import KEY_PAIRS, install, make
-from support.kubevirt_subresources import ACTIONS, StateConflictError, request
+from support.kubevirt_subresources import ACTIONS, StateConflictError, UnderwayError, request
 
 KEY_PAIR = "operator"
 PUBLIC_KEY = "ssh-rsa AAAAB3NzaC1yc2E= operator"
@@ -66,6 +66,9 @@ async def aggregated(server: str, pki: Any, client: Client) -> AsyncIterator[str
                 await request(client, found["namespace"], found["name"], found["action"])
             except StateConflictError as error:
                 return web.json_response(_status(409, "Conflict", str(error)), status=409)
+            except UnderwayError as error:
+                text = f"Internal error occurred: {error}"
+                return web.json_response(_status(500, "InternalError", text), status=500)
             except NotFoundError as error:
                 return web.json_response(_status(404, "NotFound", error.message), status=404)
             return web.Response(status=202)

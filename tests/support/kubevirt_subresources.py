@@ -8,9 +8,11 @@ KubeVirt's `virt-api/rest/lifecycle.go`, the spec is changed where the run strat
 
 from __future__ import annotations
 
+import contextlib
+
 from laneway.core.raw import JsonObject
 from laneway.kube.client import Client
-from laneway.kube.errors import NotFoundError
+from laneway.kube.errors import ConflictError, NotFoundError
 from laneway.simcluster.kubevirt.objects import FINAL, INSTANCES, VMS, Instance, Vm
 from laneway.simcluster.kubevirt.strategy import (
     START_REQUEST,
@@ -27,8 +29,25 @@ class StateConflictError(Exception):
     """What is requested does not go together with the state of the VM; the words are KubeVirt's."""
 
 
+class UnderwayError(Exception):
+    """An earlier request is not done yet; only that a VM stops takes its place."""
+
+    def __init__(self) -> None:
+        super().__init__("unable to complete request: stop/start already underway")
+
+
 async def request(client: Client, namespace: str, name: str, action: str) -> None:
-    """Change the state of a VM. Raises StateConflictError, and NotFoundError without the VM."""
+    """Change the state of a VM.
+
+    Raises StateConflictError, UnderwayError, and NotFoundError without the VM.
+    """
+    while True:
+        with contextlib.suppress(ConflictError):  # virt-api compares only the requests
+            await _request(client, namespace, name, action)
+            return
+
+
+async def _request(client: Client, namespace: str, name: str, action: str) -> None:
     vm = await client.get(VMS, name, namespace)
     try:
         instance = await client.get(INSTANCES, name, namespace)
@@ -37,6 +56,8 @@ async def request(client: Client, namespace: str, name: str, action: str) -> Non
     change = {"start": _start, "stop": _stop, "restart": _restart}[action](vm, instance)
     about = {"uid": vm.metadata.uid, "resourceVersion": vm.metadata.resource_version}
     subresource = "status" if "status" in change else ""
+    if subresource and vm.status.state_change_requests and action != "stop":
+        raise UnderwayError
     body = {"metadata": about, **change}
     await client.patch(VMS, name, body, namespace, subresource=subresource)
 
@@ -69,7 +90,7 @@ def _restart(vm: Vm, instance: Instance | None) -> JsonObject:
     strategy = strategy_of(vm)
     if strategy == Strategy.HALTED:
         raise StateConflictError(f"RunStategy {strategy} does not support manual restart requests")
-    if instance is None or instance.status.phase in FINAL:
+    if instance is None:
         raise StateConflictError(f"{_NOT_RUNNING}: {Strategy.HALTED}")
     return _again(instance)
 

@@ -7,7 +7,6 @@ without them `build` raises NoDriverError, whose text says what is missing.
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 import os
 import subprocess
@@ -22,6 +21,7 @@ from laneway.simcluster.harvester.install import IMAGE, NETWORK
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "tools" / "machine-driver" / "build.sh"
+CLIENT_BUILD = ROOT / "tests" / "machine_driver" / "client" / "build.sh"
 NAME = "docker-machine-driver-laneway"
 QUICK = (
     "machine.settling=5s",
@@ -39,7 +39,7 @@ class NoDriverError(Exception):
 
 
 def build(output: Path, *variables: str, script: Path = BUILD, **environment: str) -> Path:
-    """Build the driver to a file."""
+    """Build the driver to a file, or what else a script builds."""
     done = subprocess.run(
         [script, output, *variables],
         capture_output=True,
@@ -49,23 +49,6 @@ def build(output: Path, *variables: str, script: Path = BUILD, **environment: st
     )
     if done.returncode == _MISSING:
         raise NoDriverError(done.stderr.strip())
-    assert done.returncode == 0, done.stderr
-    return output
-
-
-@functools.cache
-def client(folder: Path) -> Path:
-    """Build the client into a folder."""
-    output = folder / "client"
-    environment = {"GO111MODULE": "off", "GOFLAGS": "", "CGO_ENABLED": "0"}
-    done = subprocess.run(
-        ["go", "build", "-o", output, "."],
-        cwd=ROOT / "tests" / "machine_driver" / "client",
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | environment,
-    )
     assert done.returncode == 0, done.stderr
     return output
 

@@ -24,8 +24,11 @@ STORE = Path(".laneway/machines")
 
 def main(command: str, name: str, *options: str) -> str:
     """What is to be printed. Exits where the driver refuses."""
+    kubeconfig = os.environ.get("KUBECONFIG")
+    if not kubeconfig:
+        raise SystemExit("KUBECONFIG is not set. It names the kubeconfig of the Harvester cluster.")
     given = {
-        "laneway-kubeconfig-content": Path(os.environ["KUBECONFIG"]).read_text(),
+        "laneway-kubeconfig-content": Path(kubeconfig).read_text(),
         "laneway-cluster-name": name.split("-", 1)[0],
         "laneway-image-name": "default/ubuntu",
         "laneway-disk-size": 20,
@@ -35,24 +38,20 @@ def main(command: str, name: str, *options: str) -> str:
     STORE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         driver, client = f"{folder}/docker-machine-driver-laneway", f"{folder}/client"
-        subprocess.run([HERE / "build.sh", driver], check=True)
-        subprocess.run(
-            ["go", "build", "-o", client, "."],
-            cwd=CLIENT,
-            env={**os.environ, "GO111MODULE": "off"},
-            check=True,
-        )
-        done = subprocess.run(
-            [client, driver, STORE, command, name],
-            input=json.dumps(given),
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
-    found = json.loads(done.stdout)
+        _run(HERE / "build.sh", driver)
+        _run(CLIENT / "build.sh", client)
+        found = json.loads(_run(client, driver, STORE, command, name, given=json.dumps(given)))
     if found["error"]:
         raise SystemExit(found["error"])
     return str(found["value"] or f"{name}: {command} is done")
+
+
+def _run(*program: str | Path, given: str = "") -> str:
+    """What a program prints. Exits where it fails, which it has explained by then."""
+    done = subprocess.run(program, input=given, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+    return done.stdout
 
 
 def _option(text: str) -> tuple[str, str | int]:

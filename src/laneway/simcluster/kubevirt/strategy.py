@@ -66,7 +66,11 @@ def left(vm: Vm, instance: Instance | None) -> Sequence[ChangeRequest]:
         return ()
     first = requests[0]
     if first.action == START_REQUEST:
-        done = instance is not None
+        done = (
+            instance is not None
+            and not instance.metadata.deletion_timestamp
+            and instance.status.phase not in FINAL
+        )
     else:
         done = instance is None or instance.metadata.uid != first.uid
     return requests[1:] if done else requests

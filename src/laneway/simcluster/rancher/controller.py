@@ -10,6 +10,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -160,13 +161,13 @@ class SimulatedRancher:
             one for one in there if one.metadata.annotations.get(ANNOTATION_TEMPLATE) == template
         ]
         old = [one for one in there if one not in new]
-        for found, count in _targets(pool, new, old):
+        done = True
+        for found, count in targets(pool, new, old):
             for one in _oldest(found)[: max(len(found) - count, 0)]:
                 await remove(self._harvester, VIRTUAL_MACHINES, one.metadata)
             for _ in range(count - len(found)):
-                if not await self._create(cluster, pool, config.fields):
-                    return False
-        return True
+                done = done and await self._create(cluster, pool, config.fields)
+        return done
 
     async def _create(
         self, cluster: GuestCluster, pool: MachinePool, config: Mapping[str, Any]
@@ -190,22 +191,21 @@ class SimulatedRancher:
         return True
 
 
-def _targets(
+def targets(
     pool: MachinePool, new: Sequence[VirtualMachine], old: Sequence[VirtualMachine]
 ) -> list[tuple[Sequence[VirtualMachine], int]]:
-    """How many of the new machines there are to be, and how many of the old ones."""
+    """How many of the new machines there are to be, and how many of the old ones.
+
+    As with Cluster API, a new machine counts from when it is desired: an old one that may be missing
+    goes even if there is no room for the new one yet.
+    """
     desired = pool.desired
     rolling = pool.rolling_update or RollingUpdate()
     surge, unavailable = limits(desired, rolling.max_surge, rolling.max_unavailable)
-    sizes = [SetSize("old", len(old), _ready(old))] if old else []
-    changes = resized(
-        desired, SetSize("new", len(new), _ready(new)), sizes, surge=surge, unavailable=unavailable
-    )
-    return [(new, changes.get("new", len(new))), (old, changes.get("old", len(old)))]
-
-
-def _template(machine: VirtualMachine) -> str:
-    return machine.metadata.annotations.get(ANNOTATION_TEMPLATE, "")
+    size, sizes = SetSize("new", len(new), _ready(new)), [SetSize("old", len(old), _ready(old))]
+    step = partial(resized, desired, old=sizes, surge=surge, unavailable=unavailable)
+    grown = step(size).get("new", len(new))
+    return [(new, grown), (old, step(size._replace(replicas=grown)).get("old", len(old)))]
 
 
 def _ready(machines: Sequence[VirtualMachine]) -> int:

@@ -122,3 +122,9 @@ def test_requests_of_the_subresource_api(
         found = INSTANCES.decode(msgspec.json.encode(body))
     assert action(asked, found) is expected
     assert len(left(asked, found)) == remaining
+
+
+def test_a_start_that_is_requested_is_not_done_by_an_instance_that_ends() -> None:
+    asked = vm(runStrategy="RerunOnFailure", status={"stateChangeRequests": [START]})
+    for before in (instance("Failed"), instance("Running", deleted=True)):
+        assert len(left(asked, before)) == 1
