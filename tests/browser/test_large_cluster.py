@@ -90,6 +90,7 @@ def test_gpus_nodes_and_the_overview_show_a_part(administrator: Person) -> None:
 def places() -> Iterator[str]:
     """Every page, of objects that have markup in all that takes a text."""
     values = {"name": ODD, "namespace": "default", "plural": "vgpudevices"}
+    values |= {"cluster": ODD, "pool": ODD}
     for page in PAGES:
         if page.pattern.startswith("/nodes/"):
             yield f"/nodes/{node(0)}"

@@ -18,7 +18,7 @@ TITLES = ("Two servers with three vGPUs", "The same by Laneway's machine driver"
 def terminal(tmp_path: Path, programs: Programs) -> Iterator[Terminal]:
     """In a folder that has the tools of a checkout.
 
-    Its programs are built with the cache of `programs`, so that what is typed has little to compile.
+    Its programs are built with the cache of `programs`, so what is typed has little to compile.
     """
     (tmp_path / "tools").symlink_to(ROOT / "tools")
     one = Terminal(tmp_path)

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import functools
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
+from urllib.parse import quote
 
 import aiohttp
 from aiohttp import web
@@ -25,6 +26,7 @@ from laneway.web.access import Question
 from laneway.web.rendering import Rendering, Texts
 from laneway.web.session.guard import SESSION, SignedIn
 from laneway.web.session.sign_in import SignIn
+from support.processes import SECONDS
 
 ADMIN, ALICE = "admin-token", "alice-token"
 NAMELESS = "nameless-token"
@@ -46,6 +48,23 @@ class Reply(NamedTuple):
     status: int
     headers: CIMultiDict[str]
     text: str
+
+
+class Stream(NamedTuple):
+    """The events of an open page."""
+
+    content: aiohttp.StreamReader
+
+    async def next(self) -> str:
+        """The HTML of the next event."""
+        event = (await self.content.readuntil(b"\n\n")).decode()
+        return event.replace("\ndata: ", "\n").removeprefix("data: ")
+
+    async def until(self, shows: Callable[[str], bool]) -> str:
+        """The HTML of the next event that shows something."""
+        while not shows(event := await self.next()):
+            pass
+        return event
 
 
 class Browser:
@@ -79,6 +98,15 @@ class Browser:
     async def follow(self, path: str) -> Reply:
         """A link on another site, or a redirect from there."""
         return await self.get(path, Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate")
+
+    @contextlib.asynccontextmanager
+    async def stream(self, page: str) -> AsyncIterator[Stream]:
+        """What a page that is open is sent. There are seconds for all that is awaited of it."""
+        address = URL(f"{self.url}/stream?page={quote(page, safe='/')}", encoded=True)
+        headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())}
+        async with self.http.get(address, headers=headers) as response, asyncio.timeout(SECONDS):
+            assert response.status == 200
+            yield Stream(response.content)
 
     async def sign_in(self, token: str, next_: str = "/") -> Reply:
         """Open the form, paste a token, send it."""

@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 
 import pytest
 
-from support.processes import SECONDS
 from support.signing_in import Browser
 from support.web_pages import Person
 from support.web_site import DEVICES, READ, SeparateSite, SimulatedSite, rule
@@ -119,14 +118,10 @@ async def test_what_holds_a_vgpu_is_named_where_it_stops_a_change_also_when_it_i
     assert "1 vGPU has a holder. 1 of them is kept for a VM that is stopped." in stopped
 
     # An open page shows when the reservation ends, which changes no object of a device.
-    browser = admin.browser
-    cookies = {"Cookie": "; ".join(f"{key}={value}" for key, value in browser.cookies.items())}
-    stream = f"{site.address}/stream?page=/gpus/{A2}"
-    async with browser.http.get(stream, headers=cookies) as response, asyncio.timeout(SECONDS):
-        await response.content.readuntil(b"\n\n")
+    async with admin.browser.stream(f"/gpus/{A2}") as stream:
+        await stream.next()
         await asyncio.to_thread(site.api.call, f"{VMS.format('default')}/desk", "DELETE")
-        while "no holder" not in (await response.content.readuntil(b"\n\n")).decode():
-            pass
+        await stream.until(lambda event: "no holder" in event)
 
 
 async def test_who_may_not_write_sees_the_plan_from_objects_and_stores_nothing(

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from urllib.parse import quote
-
-import aiohttp
-
-from support.processes import DEVICES, SECONDS
+from support.processes import DEVICES
 from support.signing_in import Browser
 from support.troubled_cluster import RESOURCE, VGPUS
 from support.web_pages import text_of
@@ -78,30 +73,12 @@ async def test_the_page_follows_the_ledger_and_keeps_its_filter(
 ) -> None:
     """The ledger is made a moment after the change that leads to it."""
     vgpu = f"{DEVICES}/vgpudevices/{VGPUS[0]}/status"
-    page = quote("/?state=held&q=A2-4Q")
-    cookies = "; ".join(f"{name}={value}" for name, value in admin_of_troubled.cookies.items())
-    address = f"{troubled.address}/stream?page={page}"
-    async with (
-        asyncio.timeout(SECONDS),
-        aiohttp.ClientSession() as http,
-        http.get(address, headers={"Cookie": cookies}) as stream,
-    ):
-        assert "1 1 1 1 0 2 4" in await _until(stream, "1-1 of 1")
+    async with admin_of_troubled.stream("/?state=held&q=A2-4Q") as stream:
+        event = await stream.until(lambda event: "1-1 of 1" in text_of(event))
+        assert "1 1 1 1 0 2 4" in text_of(event)
         troubled.api.call(vgpu, "PATCH", {"status": {"allocation": None}})
         try:
-            await _until(stream, "Nothing matches the filters.")
+            await stream.until(lambda event: "Nothing matches the filters." in text_of(event))
         finally:
             has = {"namespace": "other", "pod": "p", "virtualMachine": "secret"}
             troubled.api.call(vgpu, "PATCH", {"status": {"allocation": has}})
-
-
-async def _until(stream: aiohttp.ClientResponse, text: str) -> str:
-    """Read events until one of them shows a text."""
-    event = ""
-    async for line in stream.content:
-        event += line.decode().removeprefix("data: ")
-        if line == b"\n":
-            if text in (shown := text_of(event)):
-                return shown
-            event = ""
-    raise AssertionError(f"the stream ended without {text}")

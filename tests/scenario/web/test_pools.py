@@ -11,7 +11,6 @@ import contextlib
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 
@@ -25,7 +24,7 @@ from support.guest_pools import (
     until_running,
     vgpu_info,
 )
-from support.processes import SECONDS, Laneway
+from support.processes import Laneway
 from support.signing_in import Browser
 from support.web_pages import Person, text_of
 from support.web_site import ANSWERS, DEVICES, READ, SeparateSite, SimulatedSite, rule
@@ -264,19 +263,12 @@ async def test_the_server_is_asked_once_a_change_fits_that_did_not(
 ) -> None:
     path = query((NIC, 1), machines=2)
     assert "there is enough for 1" in await admin.sees(path)
-    stream = f"{site.address}/stream?page={quote(path, safe='/')}"
-    cookies = "; ".join(f"{key}={value}" for key, value in admin.browser.cookies.items())
     name = f"{NODES[1]}-000004001"
-    async with (
-        asyncio.timeout(SECONDS),
-        admin.browser.http.get(stream, headers={"Cookie": cookies}) as response,
-    ):
-        await response.content.readuntil(b"\n\n")
+    async with admin.browser.stream(path) as stream:
+        await stream.next()
         await asyncio.to_thread(claim, site, NODES[1])
         try:
-            text = ""
-            while "would not store this" not in text:
-                text = (await response.content.readuntil(b"\n\n")).decode()
+            await stream.until(lambda event: "would not store this" in event)
         finally:
             await asyncio.to_thread(site.api.call, f"{CLAIMS}/{name}", "DELETE")
 

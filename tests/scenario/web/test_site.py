@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 
@@ -48,7 +47,7 @@ async def test_every_answer_tells_browsers_to_load_nothing_from_elsewhere(
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-async def test_a_user_without_rights_is_told_which_is_missing_and_gets_no_stream(
+async def test_a_user_without_rights_is_told_which_is_missing_by_the_page_and_by_its_stream(
     troubled: SeparateSite, arrive: Any
 ) -> None:
     browser, refused = await arrive(troubled.account("nothing")), 0
@@ -58,7 +57,10 @@ async def test_a_user_without_rights_is_told_which_is_missing_and_gets_no_stream
         if page.status == 403:
             refused += 1
             assert "You may not list" in text_of(page.text)
-            assert (await browser.get(f"/stream?page={quote(path)}")).status == 403
+            async with browser.stream(path) as stream:
+                event = await stream.next()
+            assert "You may not list" in text_of(event)
+            assert not [name for name in (GPU, *VGPUS) if name in event], path
     assert refused > len(FIXED) / 2
 
 

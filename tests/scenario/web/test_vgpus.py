@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from support.processes import SECONDS
 from support.signing_in import Browser
 from support.web_pages import Person
 from support.web_site import DEVICES, READ, SimulatedSite, rule
@@ -101,19 +100,11 @@ async def test_many_are_enabled_at_once_each_with_its_result_and_the_full_gpu_sa
 
 
 async def test_a_live_update_keeps_the_filter_by_gpu(admin: Person, site: SimulatedSite) -> None:
-    browser = admin.browser
     name = f"{A100[:-3]}004"
     spec = {"spec": {"enabled": True, "vGPUTypeName": "GRID A100-4C"}}
-    page = f"/vgpus?parentSriov={A100}"
-    stream = f"{site.address}/stream?page={page.replace('?', '%3F').replace('=', '%3D')}"
-    cookies = "; ".join(f"{key}={value}" for key, value in browser.cookies.items())
-    async with browser.http.get(stream, headers={"Cookie": cookies}) as response:
-        assert response.status == 200
+    async with admin.browser.stream(f"/vgpus?parentSriov={A100}") as stream:
         await asyncio.to_thread(site.api.call, f"{ROOT}/vgpudevices/{name}", "PATCH", spec)
-        text = ""
-        async with asyncio.timeout(SECONDS):
-            while "A100-4C" not in text:
-                text = (await response.content.readuntil(b"\n\n")).decode()
+        text = await stream.until(lambda event: "A100-4C" in event)
     assert f'id="vgpu-{name}"' in text
     assert 'id="vgpu-sim-a2-1' not in text
     off = {"spec": {"enabled": False}}

@@ -8,7 +8,7 @@ from typing import Any
 from tf.schema import Schema
 
 from laneway.kube.client import Client
-from terraform_provider_laneway.problems import ProblemError, add, incomplete, told
+from terraform_provider_laneway.problems import ProblemError, Told, add, incomplete
 from terraform_provider_laneway.settings import Configured
 from terraform_provider_laneway.values import State
 
@@ -33,12 +33,12 @@ class DataSource(Configured):
         return Schema(version=0, description=cls.about, attributes=list(cls.attributes))
 
     def validate(self, diags: Any, _type_name: str, config: State) -> None:
-        with told(diags):
+        with Told(diags):
             for problem in self.mistakes(config):
                 add(diags, problem)
 
     def read(self, ctx: Any, config: State) -> State | None:
-        with told(ctx.diagnostics):
+        with Told(ctx.diagnostics):
             cluster, unknown = self.settings.cluster, list[str]()
             found = self._clusters.ask(cluster, lambda client: self.found(client, config, unknown))
             for why in unknown:

@@ -131,14 +131,22 @@ def _of_cluster(error: KubeError, path: Path) -> ProblemError:
             return ProblemError("The API server refuses", str(error), path)
 
 
-@contextlib.contextmanager
-def told(diagnostics: Any, path: Path = ()) -> Iterator[None]:
-    """Add what goes wrong in the block to what Terraform shows, and go on after it."""
-    try:
-        yield
-    except Exception as error:  # noqa: BLE001 - Terraform shows it, whatever it is
-        for problem in problems_of(error, path):
-            add(diagnostics, problem)
+class Told(contextlib.AbstractContextManager[None]):
+    """Adds what goes wrong in the block to what Terraform shows, and goes on after it.
+
+    mypy takes a generator for one that lets exceptions through, and what follows for unreachable.
+    """
+
+    def __init__(self, diagnostics: Any, path: Path = ()) -> None:
+        self._diagnostics = diagnostics
+        self._path = path
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        for problem in problems_of(error, self._path):
+            add(self._diagnostics, problem)
+        return True
 
 
 def add(diagnostics: Any, problem: ProblemError) -> None:

@@ -8,7 +8,7 @@ from tf.schema import Attribute, Schema
 
 from terraform_provider_laneway import functions
 from terraform_provider_laneway.clusters import Choice, Clusters
-from terraform_provider_laneway.problems import ProblemError, add, told
+from terraform_provider_laneway.problems import ProblemError, Told, add
 from terraform_provider_laneway.registered import DATA_SOURCES, RESOURCES
 from terraform_provider_laneway.settings import Settings
 from terraform_provider_laneway.values import TEXT, State, known
@@ -94,7 +94,7 @@ class Provider:
         if not known(given):
             self.settings = None
             return
-        with told(diags, ["kubeconfig"]):
+        with Told(diags, ["kubeconfig"]):
             kubeconfig, context = given.get("kubeconfig"), given.get("context")
             other = given.get("management_kubeconfig"), given.get("management_context")
             found = Settings(

@@ -20,7 +20,7 @@ from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError
 from terraform_provider_laneway import mistakes
 from terraform_provider_laneway.clusters import Choice
-from terraform_provider_laneway.problems import ProblemError, add, notice, told
+from terraform_provider_laneway.problems import ProblemError, Told, add, notice
 from terraform_provider_laneway.settings import Configured
 from terraform_provider_laneway.values import NUMBER, TEXT, State, is_unknown, known
 
@@ -100,7 +100,7 @@ class ManagedResource(Configured):
 
     def validate(self, diags: Any, _type_name: str, config: State) -> None:
         """Called twice: alone, and within a plan, where the cluster can be asked."""
-        with told(diags, [self.subject]):
+        with Told(diags, [self.subject]):
             found = mistakes.number(config, "timeout", 1, LONGEST) + self.mistakes(config)
             for problem in found:
                 add(diags, problem)
@@ -126,7 +126,7 @@ class ManagedResource(Configured):
 
     def _write(self, diags: Any, planned: State, current: State | None) -> State | None:
         stored = current
-        with told(diags, [self.subject]):
+        with Told(diags, [self.subject]):
             try:
                 self._clusters.ask(
                     self.cluster, lambda client: self.apply(client, planned, current)
@@ -137,7 +137,7 @@ class ManagedResource(Configured):
             stored = planned
         if stored is None:
             return None
-        with told(diags):
+        with Told(diags):
             return self._seen(stored)
         return _without_unknown(stored)
 
@@ -147,7 +147,7 @@ class ManagedResource(Configured):
         return None if found is None else {**found, "timeout": said.get("timeout")}
 
     def read(self, ctx: Any, current: State) -> State | None:
-        with told(ctx.diagnostics):
+        with Told(ctx.diagnostics):
             return self._seen(current)
         return current
 
@@ -160,13 +160,13 @@ class ManagedResource(Configured):
         return planned
 
     def delete(self, ctx: Any, current: State) -> State | None:
-        with told(ctx.diagnostics, [self.subject]):
+        with Told(ctx.diagnostics, [self.subject]):
             self._clusters.ask(self.cluster, lambda client: self.remove(client, current))
             return None
         return current
 
     def import_(self, ctx: Any, id: str) -> State | None:  # noqa: A002 - as `tf` calls it
-        with told(ctx.diagnostics):
+        with Told(ctx.diagnostics):
             nothing = {one.name: None for one in self.attributes}
             return {**nothing, "timeout": None, "id": id, **self.named(id.split("/"))}
         return None

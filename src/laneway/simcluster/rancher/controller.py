@@ -196,8 +196,8 @@ def targets(
 ) -> list[tuple[Sequence[VirtualMachine], int]]:
     """How many of the new machines there are to be, and how many of the old ones.
 
-    As with Cluster API, a new machine counts from when it is desired: an old one that may be missing
-    goes even if there is no room for the new one yet.
+    As with Cluster API, a new machine counts from when it is desired: an old one that may be
+    missing goes even if there is no room for the new one yet.
     """
     desired = pool.desired
     rolling = pool.rolling_update or RollingUpdate()
