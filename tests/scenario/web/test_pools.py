@@ -173,7 +173,7 @@ async def test_a_pool_gets_vgpus_is_refused_too_many_and_loses_them(
     assert len(devices) == 3, "each machine has a device of its own"
 
     four = await admin.sees(query((RESOURCE, 1), machines=4))
-    assert "There is no room for a rolling update of pool gpu." in four
+    assert "There is no room for a rolling update of pool gpu." in four, four
     assert f"the nodes lack 1 x {RESOURCE}" in four
 
     removal = await admin.sees(f"{POOL}/remove")
