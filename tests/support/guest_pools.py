@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from laneway.kube.rancher import (
@@ -74,6 +74,21 @@ def until_running(site: WebSite, pool: str, count: int) -> list[str]:
             return running
         assert time.monotonic() < deadline, (vms, count)
         time.sleep(0.1)  # No event of one VM says how many there are.
+
+
+def until_held(site: WebSite, machines: Collection[str]) -> set[str]:
+    """Wait until the agents say that each of these VMs has one vGPU; the names of the vGPUs."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        found = {
+            one["metadata"]["name"]: allocation["virtualMachine"]
+            for one in site.api.call(VGPUS)["items"]
+            if (allocation := one.get("status", {}).get("allocation"))
+        }
+        if sorted(found.values()) == sorted(machines):
+            return set(found)
+        assert time.monotonic() < deadline, (found, machines)
+        time.sleep(0.1)  # No event of one vGPU says which others are held.
 
 
 def _is_advertised(vgpu: Any) -> bool:
