@@ -61,6 +61,8 @@ class Asked:
 def read(request: web.Request, body: bytes) -> Asked:
     """What a request is to Kubernetes."""
     parts = [unquote(part) for part in request.raw_path.partition("?")[0].split("/") if part]
+    if parts[:2] == ["k8s", "clusters"]:  # Rancher's proxy: before the path comes which cluster.
+        parts = parts[3:]
     group = parts[1] if parts[:1] == ["apis"] else ""
     parts = parts[2:] if parts[:1] == ["api"] else parts[3:]
     if parts[:1] == ["namespaces"] and len(parts) > 2:
