@@ -36,6 +36,7 @@ async def test_a_claim_that_a_stopped_vm_names_is_not_destroyed(
     await world.allocatable("node1", RESOURCE, 1)
     await world.make_vm("web", host_devices=[RESOURCE])
     await world.running("web")
+    await world.until(served(PCIDeviceClaim), NIC, lambda one: one.status.allocation is not None)
     await world.stop_vm("web")
     kept = await terraform.destroy(status=1)
     assert (

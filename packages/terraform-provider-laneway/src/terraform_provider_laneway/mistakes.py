@@ -11,11 +11,15 @@ from laneway.core.phrases import few
 from terraform_provider_laneway.problems import Path, ProblemError
 from terraform_provider_laneway.values import State, is_unknown
 
+_NUMBER = "a whole number"
 
-def number(config: State, attribute: str, least: int, most: int) -> list[ProblemError]:
-    """Of an attribute that may be left out."""
+
+def number(
+    config: State, attribute: str, least: int, most: int, *, form: str = _NUMBER
+) -> list[ProblemError]:
+    """Of an attribute that may be left out. `form`: what is to be written."""
     value = config.get(attribute)
-    return [] if value is None else _number(value, least, most, [attribute])
+    return [] if value is None else _number(value, least, most, [attribute], form)
 
 
 def counts(config: State, attribute: str, most: int) -> list[ProblemError]:
@@ -57,11 +61,12 @@ def _entries(config: State, attribute: str) -> list[tuple[str, Any]]:
     return list(found.items()) if isinstance(found, dict) else []
 
 
-def _number(value: Any, least: int, most: int, path: Path) -> list[ProblemError]:
+def _number(
+    value: Any, least: int, most: int, path: Path, form: str = _NUMBER
+) -> list[ProblemError]:
     if is_unknown(value) or (isinstance(value, int) and least <= value <= most):
         return []
-    words = f"Write a whole number from {least} to {most}."
-    return [ProblemError("Invalid number", words, path)]
+    return [ProblemError("Invalid number", f"Write {form} from {least} to {most}.", path)]
 
 
 def _resource(name: str | None, path: Path) -> list[ProblemError]:

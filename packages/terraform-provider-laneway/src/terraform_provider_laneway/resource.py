@@ -101,7 +101,7 @@ class ManagedResource(Configured):
     def validate(self, diags: Any, _type_name: str, config: State) -> None:
         """Called twice: alone, and within a plan, where the cluster can be asked."""
         with Told(diags, [self.subject]):
-            found = mistakes.number(config, "timeout", 1, LONGEST) + self.mistakes(config)
+            found = _timeout(config) + self.mistakes(config)
             for problem in found:
                 add(diags, problem)
             if not found and self._settings is not None and known(config):
@@ -173,6 +173,10 @@ class ManagedResource(Configured):
 
     def upgrade(self, _ctx: Any, _version: int, old: State) -> State:
         return old
+
+
+def _timeout(config: State) -> list[ProblemError]:
+    return mistakes.number(config, "timeout", 1, LONGEST, form="whole seconds")
 
 
 _ID = "`{}`, as `terraform import` takes it."
