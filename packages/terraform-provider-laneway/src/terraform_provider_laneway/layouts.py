@@ -33,11 +33,11 @@ async def selected(client: Client, wanted: Selection) -> list[Gpu]:
     return [gpu for gpu in (await fleet.look(client)).gpus if selects(wanted, gpu)]
 
 
-async def others(client: Client, name: str, gpus: Sequence[Gpu]) -> list[str]:
-    """GPUs that another layout configures."""
+async def others(client: Client, name: str, gpus: Sequence[Gpu], unknown: list[str]) -> list[str]:
+    """GPUs that another layout configures. Why a layout cannot be read goes to `unknown`."""
     layouts = [
         layout
-        for layout in await fleet.readable(client, LAYOUTS, [])
+        for layout in await fleet.readable(client, LAYOUTS, unknown)
         if claims(layout) and layout.metadata.name != name
     ]
     found = []

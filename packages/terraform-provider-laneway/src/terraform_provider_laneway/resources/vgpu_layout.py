@@ -21,7 +21,7 @@ from laneway.kube.errors import AlreadyExistsError, NotFoundError
 from laneway.views.answers import Answer
 from laneway.views.gpus import Gpu
 from terraform_provider_laneway import gpus, holders, layouts, mistakes
-from terraform_provider_laneway.problems import ProblemError, refused
+from terraform_provider_laneway.problems import ProblemError, incomplete, refused
 from terraform_provider_laneway.resource import ManagedResource
 from terraform_provider_laneway.values import (
     COUNTS,
@@ -121,7 +121,11 @@ class VgpuLayout(ManagedResource):
         selected = await layouts.selected(client, _selection(config))
         for problem in _unknown_names(config, selected):
             yield problem
-        for words in [*await layouts.others(client, config["name"], selected), *_claimed(selected)]:
+        unknown: list[str] = []
+        others = await layouts.others(client, config["name"], selected, unknown)
+        for why in unknown:
+            yield incomplete(why)
+        for words in (*others, *_claimed(selected)):
             yield refused(words, [_by(config)])
         if stored is None:
             await trial.make(client, config["name"], {**spec, "dryRun": False}, dry_run=True)

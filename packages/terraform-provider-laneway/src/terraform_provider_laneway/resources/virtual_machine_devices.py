@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from typing import Any, ClassVar, NamedTuple
 
 from tf.schema import Attribute
@@ -12,6 +12,8 @@ from laneway.admission.world import MEDIATED
 from laneway.api import VGPUDevice
 from laneway.changes import vms
 from laneway.cli import fleet
+from laneway.core.names import is_vgpu_resource
+from laneway.core.phrases import few
 from laneway.kube.client import Client
 from laneway.kube.errors import NotFoundError
 from laneway.kube.kubevirt import (
@@ -176,20 +178,25 @@ async def _edit(client: Client, vm: Vm, wanted: State, own: State | None) -> _Ed
     detach = {name for name in has if name in ours and wanted.get(name) != has[name]}
     new = {name: resource for name, resource in wanted.items() if has.get(name) != resource}
     conflicts = tuple(sorted(name for name in new if name in has and name not in detach))
-    mediated = await _mediated(client) if new else frozenset()
+    mediated = await _mediated(client, new.values()) if new else frozenset()
     entries = [DeviceRequest(name=name, device_name=one) for name, one in sorted(new.items())]
     gpus = [one for one in entries if one.device_name in mediated]
     rest = [one for one in entries if one not in gpus]
     return _Edit(Devices(host_devices=rest, gpus=gpus), frozenset(detach), conflicts)
 
 
-async def _mediated(client: Client) -> frozenset[str]:
-    """Resources of vGPUs that are mediated devices, which KubeVirt has in a list of its own."""
-    return frozenset(
-        one.status.resource_name
-        for one in await fleet.readable(client, served(VGPUDevice), [])
-        if one.status.framework == MEDIATED and one.status.resource_name
-    )
+async def _mediated(client: Client, wanted: Collection[str]) -> frozenset[str]:
+    """Which resources are vGPUs that are mediated devices: KubeVirt has a list of its own for them.
+
+    Raises ProblemError where that cannot be told: in the other list, a VM does not start.
+    """
+    unreadable: list[str] = []
+    vgpus = await fleet.readable(client, served(VGPUDevice), unreadable)
+    known = {one.status.resource_name: one.status.framework for one in vgpus}
+    if unreadable and any(is_vgpu_resource(one) and one not in known for one in wanted):
+        words = f"{few(unreadable, '; ')}. Correct it, then run terraform again."
+        raise ProblemError("Not everything can be read", words, ["devices"])
+    return frozenset(one for one in wanted if known.get(one) == MEDIATED)
 
 
 async def _store(client: Client, vm: Vm, edit: _Edit, *, dry_run: bool = False) -> None:
