@@ -1,0 +1,24 @@
+"""A GPU of a fleet as placement sees it: its card, what it carries, and which rule holds."""
+
+from __future__ import annotations
+
+from laneway.core.fleet.model import Gpu
+from laneway.core.gpu.modes import Mode
+from laneway.core.vgpu.card import Card, card_of
+from laneway.core.vgpu.placement import Carried
+
+
+def card(gpu: Gpu) -> Card:
+    """Its board; profiles that the driver lists win over those of the catalogue."""
+    return card_of(gpu.device, gpu.profiles)
+
+
+def carried(gpu: Gpu, *, held_only: bool = False) -> tuple[Carried, ...]:
+    """The vGPUs that it carries; `held_only`: those alone that a VM or pod has."""
+    vgpus = (one for one in gpu.vgpus if one.holder or not held_only)
+    return tuple(Carried(one.profile, one.slot) for one in vgpus)
+
+
+def is_mixed(gpu: Gpu) -> bool:
+    """Whether its vGPUs may differ in size."""
+    return gpu.mode == Mode.MIXED_SIZE
