@@ -39,7 +39,7 @@ class Vgpu(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """Of its VGPUDevice."""
     profile: str
-    """`L40S-24Q`"""
+    """In the name that the driver gives it: `NVIDIA L40S-24Q`."""
     slot: int | None = None
     """Its first memory slot (GiB) in mixed-size mode, where the driver tells it."""
     instance: int | None = None
@@ -72,7 +72,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     ecc: bool | None = None
     """None: not known."""
     profiles: tuple[str, ...] = ()
-    """What its driver lists; empty: what the catalogue has."""
+    """What its driver lists, in its names; empty: what the catalogue has."""
     vgpus: tuple[Vgpu, ...] = ()
     instances: tuple[GpuInstance, ...] = ()
     instance_profiles: tuple[GpuInstanceProfile, ...] = ()
