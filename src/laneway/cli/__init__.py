@@ -35,6 +35,9 @@ COMMANDS = {
         "laneway.cli.commands.questions:capacity",
         "Show which devices are allocated and free, and what could start.",
     ),
+    "history": Entry(
+        "laneway.cli.commands.history:history", "Show who held which device, and when."
+    ),
     "explain": Entry(
         "laneway.cli.commands.questions:explain",
         "Explain the state of a device or VM, and why it can or cannot be used.",

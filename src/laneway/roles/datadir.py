@@ -35,6 +35,11 @@ class DataDir:
     def kubeconfig(self) -> str:
         return os.path.join(self.path, "kubeconfig")
 
+    @property
+    def history(self) -> str:
+        """Who held which device."""
+        return os.path.join(self.path, "history")
+
     def host_log(self, node: str) -> str:
         """The log of writes to a simulated host."""
         return os.path.join(self.path, "hosts", f"{node}.log")

@@ -23,6 +23,8 @@ from laneway.web.api.callers import Callers
 from laneway.web.api.routes import RESOURCES, Api
 from laneway.web.app import STATIC, Web
 from laneway.web.caches import Caches
+from laneway.web.history.recorder import History
+from laneway.web.history.store import Keeping
 from laneway.web.management import Remote
 from laneway.web.metrics import UiMetrics
 from laneway.web.page import Routes
@@ -61,6 +63,7 @@ class Ui:
         settings: Settings | None = None,
         management: ClusterConfig | None = None,
         tls: TlsFiles | None = None,
+        history: Keeping | None = None,
         alone: bool = False,
     ) -> None:
         """`config`: how users reach the API server, each with a token of their own.
@@ -68,6 +71,7 @@ class Ui:
         `port` 0 leaves it to the kernel; an empty host means all addresses, IPv4 and IPv6. `option`
         chooses them on the command line. `management`: Rancher's management cluster, where it is
         not the served one.
+        `history`: None keeps none.
         `alone`: nothing else runs in this process, so what it knows once it is ready is kept from
         the garbage collector. Raises ConfigError for an identity provider that is of no use.
         """
@@ -82,7 +86,12 @@ class Ui:
         self._ledger = LedgerSource(self._caches)
         rendering = Rendering(Texts())
         remote = Remote(management, client) if management is not None else None
-        self._site = Site(self._caches, self._ledger, rendering, self._server, remote)
+        self._history = (
+            History(self._caches, self._server, history) if history is not None else None
+        )
+        self._site = Site(
+            self._caches, self._ledger, rendering, self._server, remote, self._history
+        )
         settings = settings or Settings()
         self._sign_in = SignIn(
             config, rendering.page, settings, public=frozenset({STATIC}), stateless=RESOURCES
@@ -115,6 +124,8 @@ class Ui:
                 tasks.create_task(informer.run())
             tasks.create_task(self._ledger.run())
             tasks.create_task(self._server.run())
+            if self._history is not None:
+                tasks.create_task(self._history.run())
             if self._tls is not None:
                 tasks.create_task(self._tls.run())
                 await self._tls.loaded.wait()

@@ -63,6 +63,7 @@ from laneway.simcluster.node import mark_silent, register
 from laneway.simcluster.rancher.controller import SimulatedRancher
 from laneway.simcluster.rancher.install import install as install_rancher
 from laneway.simcluster.runtime import RuntimeStateError
+from laneway.web.history.store import Keeping
 from laneway.web.metrics import UiMetrics
 
 log = logging.getLogger(__name__)
@@ -182,7 +183,7 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
                     _agents(
                         staff, config, hosts, families, webhook.waiting_for, options=options
                     ) as metrics,
-                    _ui(staff, config, families, options.ui_port) as ui,
+                    _ui(staff, config, families, options.ui_port, data) as ui,
                 ):
                     ready(
                         Running(
@@ -303,12 +304,20 @@ async def _agents(
 
 @contextlib.asynccontextmanager
 async def _ui(
-    staff: Staff, config: ClusterConfig, families: MetricFamilies, port: int
+    staff: Staff, config: ClusterConfig, families: MetricFamilies, port: int, data: DataDir
 ) -> AsyncIterator[str]:
     """The web interface; gives an address that signs in as the administrator, once."""
     async with Client(staff.config(config, UI)) as client:
         metrics = UiMetrics(families.registry)
-        ui = Ui(client, config, metrics, host=LOOPBACK, port=port, option="--ui-port")
+        ui = Ui(
+            client,
+            config,
+            metrics,
+            host=LOOPBACK,
+            port=port,
+            option="--ui-port",
+            history=Keeping(data.history),
+        )
         async with asyncio.TaskGroup() as tasks:
             task = tasks.create_task(ui.run(), name="ui")
             await ui.ready.wait()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -26,9 +27,10 @@ from laneway.api import (
     find_condition,
 )
 from laneway.controllers.devices.driver import driver_of, not_in_service
-from laneway.core import keys
+from laneway.core import keys, names
 from laneway.core.gpu.modes import mode_named
 from laneway.core.mig.profiles import bare_name
+from laneway.core.pci import PciAddress
 from laneway.core.vgpu.profiles import profiles_on
 from laneway.kube.resource import Resource
 from laneway.views.order import natural
@@ -113,6 +115,15 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
         if found is None or found.observed_generation < self.device.metadata.generation:
             return None
         return found
+
+
+@lru_cache(maxsize=16_384)
+def gpu_name(node: str, address: str) -> str:
+    """Name of the SRIOVGPUDevice there; empty where the address is none."""
+    try:
+        return names.pci_object_name(node, PciAddress.parse(address))
+    except ValueError:
+        return ""
 
 
 def node_of(device: SRIOVGPUDevice | VGPUDevice) -> str:

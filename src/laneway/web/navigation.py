@@ -19,6 +19,7 @@ _PAGES = (
     ("nodes", "/nodes"),
     ("hosts", "/hosts"),
     ("activity", "/activity"),
+    ("history", "/history"),
 )
 
 

@@ -15,6 +15,7 @@ from laneway.core.ledger.ledger import Ledger
 from laneway.kube.client import Client
 from laneway.web.access import Access, Question
 from laneway.web.caches import Caches, Change
+from laneway.web.history.recorder import History
 from laneway.web.judging import Judging
 from laneway.web.management import Management, Remote
 from laneway.web.place import Place
@@ -55,6 +56,8 @@ class Site:
     server: ServerState
     remote: Remote | None = None
     """The management cluster, where it is not the served one."""
+    history: History | None = None
+    """None: none is kept."""
     judging: Judging = field(default_factory=Judging)
     _rows: dict[str, Rows[Any]] = field(default_factory=dict)
 

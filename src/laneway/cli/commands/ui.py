@@ -81,6 +81,29 @@ Example: on your workstation, with your kubeconfig.
     metavar="NAME",
     help="The context of that kubeconfig. Default: its current context.",
 )
+@click.option(
+    "--history-dir",
+    default="",
+    metavar="PATH",
+    help="The folder in which the interface keeps who held which device. Default: it keeps no "
+    "history.",
+)
+@click.option(
+    "--history-days",
+    type=click.IntRange(1, 3650),
+    default=90,
+    show_default=True,
+    metavar="DAYS",
+    help="How long it keeps the history.",
+)
+@click.option(
+    "--history-size",
+    type=click.IntRange(16, 65536),
+    default=256,
+    show_default=True,
+    metavar="MIB",
+    help="How large the history may become. The oldest entries are removed first.",
+)
 @role_options
 @health_address_option(9643)
 @log_options()
@@ -97,6 +120,9 @@ def ui(
     oidc_ca_file: str,
     management_kubeconfig: str,
     management_context: str,
+    history_dir: str,
+    history_days: int,
+    history_size: int,
     kubeconfig: str | None,
     context: str | None,
     health_address: str,
@@ -111,6 +137,7 @@ def ui(
     """
     from laneway.cli.logs import configure
     from laneway.cli.processes.ui import Clusters, Tls, run_ui
+    from laneway.web.history.store import Keeping
     from laneway.web.session.oidc import OidcSettings
 
     configure(log_level, log_format)
@@ -126,4 +153,5 @@ def ui(
             oidc_issuer, oidc_client_id, oidc_redirect_url, oidc_client_secret_file, oidc_ca_file
         ),
         trusted_proxies=trusted_proxy,
+        history=Keeping(history_dir, history_days, history_size) if history_dir else None,
     )

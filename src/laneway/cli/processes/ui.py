@@ -21,6 +21,7 @@ from laneway.kube.errors import KubeError
 from laneway.roles.health import HealthError, health_server, place
 from laneway.roles.stop import run_until_signal
 from laneway.roles.ui import Ui, UiError
+from laneway.web.history.store import Keeping
 from laneway.web.metrics import UiMetrics
 from laneway.web.session.oidc import OidcSettings
 from laneway.web.session.peers import Network
@@ -52,6 +53,7 @@ def run_ui(
     tls: Tls,
     oidc: OidcSettings,
     trusted_proxies: Sequence[str],
+    history: Keeping | None,
 ) -> None:
     """Run until a signal ends it. Raises Failure."""
     pages, health = host_and_port(address, "--address"), host_and_port(health_address)
@@ -59,7 +61,7 @@ def run_ui(
     if bool(tls.certificate) != bool(tls.key):
         raise click.UsageError("--tls-cert-file and --tls-key-file belong together; give both")
     try:
-        asyncio.run(run_until_signal(_run(where, pages, health, tls, settings)))
+        asyncio.run(run_until_signal(_run(where, pages, health, tls, settings, history=history)))
     except (KubeError, HealthError, UiError) as error:
         raise Failure(str(error)) from error
 
@@ -97,6 +99,8 @@ async def _run(
     health: tuple[str, int],
     tls: Tls,
     settings: Settings,
+    *,
+    history: Keeping | None,
 ) -> None:
     registry = CollectorRegistry()
     metrics = UiMetrics(registry)
@@ -115,6 +119,7 @@ async def _run(
             settings=settings,
             management=rancher,
             tls=TlsFiles(tls.certificate, tls.key, metrics) if tls.certificate else None,
+            history=history,
             alone=True,
         )
         async with health_server(*health, registry, ui.waiting_for) as bound:

@@ -87,8 +87,8 @@ class Documents:
         return free_by_type(await _ledger(visit))
 
 
-async def _ledger(visit: Visit) -> Ledger:
-    """The ledger, if the user may see it and it is true now. Raises Refused."""
+async def may_look(visit: Visit) -> None:
+    """Raises Refused where the user may not see who holds devices."""
     access = visit.user.access
     await access.load((*NEEDS, GPUS))
     failure = access.failure
@@ -99,6 +99,11 @@ async def _ledger(visit: Visit) -> Ledger:
         raise Refused(503, "api.not_read", {"why": why}, retry=_RETRY_SECONDS)
     if lacking := [one.resource for one in NEEDS if not access.may(one)]:
         raise Refused(403, "api.forbidden", {"resources": ", ".join(lacking)})
+
+
+async def _ledger(visit: Visit) -> Ledger:
+    """The ledger, if the user may see it and it is true now. Raises Refused."""
+    await may_look(visit)
     if (away := visit.site.server.away_since) is not None:
         since = away.isoformat(timespec="seconds")
         raise Refused(503, "api.out_of_date", {"since": since}, retry=_RETRY_SECONDS)

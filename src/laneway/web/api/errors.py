@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from aiohttp import web
 
 REASONS = {
+    400: "BadRequest",
     401: "Unauthorized",
     403: "Forbidden",
     404: "NotFound",

@@ -11,21 +11,26 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+import msgspec
 from aiohttp import web
 
 from laneway.web.api.callers import Callers
-from laneway.web.api.capacity import Documents
+from laneway.web.api.capacity import Documents, may_look
 from laneway.web.api.errors import Refused, as_status
+from laneway.web.history import reading
+from laneway.web.history.recorder import RETRY_SECONDS
+from laneway.web.history.store import UnusableError
 from laneway.web.place import Place
 from laneway.web.visit import Site, Visit
 
 log = logging.getLogger(__name__)
 
 CAPACITY = "/api/v1/capacity"
+HISTORY = "/api/v1/history"
 CLUSTER = "/v1/harvester/cluster/local"
 PROXIED = f"/k8s/clusters/{{cluster}}{CLUSTER}"
 OTHER = "/api/{path}"
-RESOURCES = frozenset({CAPACITY, CLUSTER, PROXIED, OTHER})
+RESOURCES = frozenset({CAPACITY, HISTORY, CLUSTER, PROXIED, OTHER})
 """The canonical names of all of them."""
 LINK = "deviceCapacity"
 
@@ -43,6 +48,7 @@ class Api:
     def add_to(self, app: web.Application) -> None:
         """Serve all addresses; the application must not serve them before."""
         app.router.add_route("*", CAPACITY, self._answering(self._seen(self._capacity)))
+        app.router.add_route("*", HISTORY, self._answering(self._seen(self._history)))
         app.router.add_route("*", CLUSTER, self._answering(self._seen(self._cluster)))
         app.router.add_route("*", PROXIED, self._answering(self._seen(self._cluster)))
         # aiohttp calls this one OTHER.
@@ -72,7 +78,7 @@ class Api:
             if request.method not in {"GET", "HEAD"}:
                 raise Refused(405, "api.method")
             async with self._callers.caller(request) as caller:
-                return await show(request, Visit(self._site, caller, Place(path=request.path)))
+                return await show(request, Visit(self._site, caller, _place(request)))
 
         return seen
 
@@ -87,6 +93,19 @@ class Api:
         body = found.compressed if takes_gzip else found.plain
         return web.Response(body=body, content_type="application/json", headers=headers)
 
+    async def _history(self, _request: web.Request, visit: Visit) -> web.Response:
+        await may_look(visit)
+        try:
+            document = await reading.document(visit)
+        except reading.BadQueryError as error:
+            raise Refused(400, f"api.{error.text}", {"value": error.value[:80]}) from None
+        except UnusableError as error:
+            why = {"why": str(error)}
+            raise Refused(503, "api.history_unusable", why, retry=RETRY_SECONDS) from None
+        if document is None:
+            raise Refused(404, "api.history_off")
+        return web.json_response(body=msgspec.json.encode(document))
+
     async def _cluster(self, request: web.Request, visit: Visit) -> web.Response:
         free = await self._documents.by_type(visit)
         if (link := request.query.get("link")) == LINK:
@@ -96,6 +115,10 @@ class Api:
         path = request.rel_url.raw_path  # As it was asked: what was quoted stays quoted.
         links = {"self": path, LINK: f"{path}?link={LINK}"}
         return web.json_response({"id": "local", "type": "cluster", "links": links})
+
+
+def _place(request: web.Request) -> Place:
+    return Place(path=request.path, query=tuple(request.query.items()))
 
 
 async def _nothing(_request: web.Request) -> web.Response:

@@ -4,6 +4,7 @@ from laneway.web.page import Action, Page
 from laneway.web.pages import (
     activity,
     gpus,
+    history,
     hosts,
     mig,
     networks,
@@ -31,6 +32,7 @@ _MODULES = (
     nodes,
     hosts,
     activity,
+    history,
     objects,
 )
 

@@ -17,7 +17,7 @@ from laneway.changes.answered import failure
 from laneway.changes.vgpu_devices import Desired
 from laneway.core.phrases import short_name
 from laneway.kube.errors import CredentialsError, KubeError, UnauthorizedError
-from laneway.views.gpus import Gpu, node_of
+from laneway.views.gpus import Gpu, gpu_name, node_of
 from laneway.views.vgpu_state import owner_layout
 from laneway.web import holders
 from laneway.web.page import Action, Again, Context, Done, Item, Outcome, Page, Report
@@ -25,7 +25,7 @@ from laneway.web.pages.gpus.reading import gpus_of
 from laneway.web.pages.gpus.states import ordered
 from laneway.web.pages.vgpus.listing import LIST, PARENT, PATCH
 from laneway.web.pages.vgpus.picking import Chosen, picker_of
-from laneway.web.pages.vgpus.rows import KINDS, Row, Source, gpu_name
+from laneway.web.pages.vgpus.rows import KINDS, Row, Source
 from laneway.web.place import link
 from laneway.web.visit import Visit
 

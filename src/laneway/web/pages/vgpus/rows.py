@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 from laneway.api import LayoutGpu, SRIOVGPUDevice, VGPUDevice, VGPULayout
-from laneway.core import names
-from laneway.core.pci import PciAddress
 from laneway.core.phrases import short_name
-from laneway.views.gpus import node_of, staleness
+from laneway.views.gpus import gpu_name, node_of, staleness
 from laneway.views.vgpu_state import State, owner_layout, state_of
 from laneway.web.caches import NODE, Caches, Change, parent_of
 from laneway.web.pages.gpus.rows import board_of
@@ -65,15 +62,6 @@ class Row(NamedTuple):
         status, spec = self.vgpu.status, self.vgpu.spec
         there = status.configure_vgpu_type_name if status.vgpu_status else ""
         return short_name(there or (spec.vgpu_type_name if spec.enabled else ""))
-
-
-@lru_cache(maxsize=16_384)
-def gpu_name(node: str, address: str) -> str:
-    """Name of the SRIOVGPUDevice there; empty where the address is none."""
-    try:
-        return names.pci_object_name(node, PciAddress.parse(address))
-    except ValueError:
-        return ""
 
 
 class Entries:

@@ -1,0 +1,160 @@
+"""`laneway history`: the history of holders, as the web interface tells it.
+
+The interface keeps the history, and answers with the rights of the token that comes with the
+request. A token goes unencrypted to this host only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+from laneway.cli import connection, interrupts, table
+from laneway.cli.cluster_options import ClusterChoice
+from laneway.cli.errors import Failure
+from laneway.cli.output import View, show, table_view
+from laneway.kube import config
+from laneway.kube.client import Client
+from laneway.kube.cluster import Cluster, ClusterConfig, Pem
+from laneway.kube.errors import ApiError, ForbiddenError, KubeError, UnauthorizedError
+
+PATH = "/api/v1/history"
+_LIMIT = "1000"
+_COLUMNS = (
+    table.Column("HOLDER"),
+    table.Column("DEVICE"),
+    table.Column("PROFILE"),
+    table.Column("NODE", spare=True),
+    table.Column("GPU", wide=True),
+    table.Column("FROM"),
+    table.Column("TO"),
+    table.Column("NOTE"),
+)
+
+
+class Asked(NamedTuple):
+    """What of the history is wanted, as it was typed."""
+
+    vm: str
+    device: str
+    node: str
+    since: str
+    until: str
+
+
+def show_history(
+    asked: Asked, url: str, ca_file: str, output: str | None, where: ClusterChoice
+) -> None:
+    """Print the history. Raises Failure."""
+    address = _checked(url)
+    vm = asked.vm
+    if vm and "/" not in vm:
+        vm = f"{connection.namespace_of(where)}/{vm}"
+    fields = asked._replace(vm=vm)._asdict()
+    if not vm and where.namespace is not None:
+        fields["namespace"] = where.namespace
+    query = {name: value for name, value in fields.items() if value}
+    try:
+        known = config.load(where.kubeconfig, where.context)
+        ca = Pem(ca_file) if ca_file else None
+        site = replace(known, cluster=Cluster(address, ca))
+        found = asyncio.run(interrupts.interruptible(_asked(site, {**query, "limit": _LIMIT})))
+    except KubeError as error:
+        raise _failure(error, address) from error
+    show(_view(found), output)
+
+
+async def _asked(site: ClusterConfig, query: Mapping[str, str]) -> Mapping[str, Any]:
+    async with Client(site, connect_delays=()) as client:
+        found: Mapping[str, Any] = msgspec.json.decode(await client.raw(PATH, query))
+    return found
+
+
+def _checked(url: str) -> str:
+    """The address without a slash at its end. Raises Failure."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise Failure(
+            f"--url {url[:80]} is no address: give https://HOST, or http://127.0.0.1:PORT"
+        )
+    if parts.scheme == "http" and not _is_here(parts.hostname):
+        raise Failure(f"--url {url[:80]} is not encrypted, and gets your token: give https://HOST")
+    return url.rstrip("/")
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _failure(error: KubeError, url: str) -> Failure:
+    match error:
+        case UnauthorizedError():
+            return Failure(
+                f"the web interface at {url} does not accept your credentials: {error}. It takes "
+                "a token, so choose a kubeconfig with one: --kubeconfig PATH"
+            )
+        case ForbiddenError() | ApiError():
+            return Failure(str(error))
+        case _:
+            return Failure(
+                f"{error}. Check that the web interface runs, and that --url or LANEWAY_URL is "
+                "its address"
+            )
+
+
+def _view(found: Mapping[str, Any]) -> View:
+    items = found["items"]
+    warnings = []
+    if found["partial"]:
+        warnings.append("you may not list all VMs and pods, so some entries are left out")
+    if found["problem"]:
+        warnings.append(f"the history is not recorded now: {found['problem']}")
+    if found["continue"]:
+        last = items[-1]["from"]
+        warnings.append(f"there are older entries: laneway history --until {last}")
+    rows = tuple(map(_row, items))
+    return table_view(
+        _COLUMNS,
+        [table.Section("", rows)] if rows else [],
+        document=found,
+        names=list(dict.fromkeys(one["device"] for one in items if one["type"] == "Held")),
+        empty="No entry. An entry appears once a VM or pod holds a device.",
+        warnings=warnings,
+    )
+
+
+def _row(item: Mapping[str, Any]) -> table.Row:
+    since, until = item["from"], item["to"] or "now"
+    if item["type"] != "Held":
+        empty = (table.EMPTY,) * 4
+        return table.Row(("not observed", *empty, since, until, "nothing is known of this time"))
+    holder = item["holder"]
+    kind = "pod" if holder["kind"] == "Pod" else "VM"
+    notes = []
+    if not item["fromObserved"]:
+        notes.append("begin not observed")
+    if not item["toObserved"]:
+        notes.append("end not observed")
+    if seconds := item["notObservedSeconds"]:
+        notes.append(f"{seconds} s not observed")
+    return table.Row(
+        (
+            f"{kind} {holder['namespace']}/{holder['name']}",
+            item["device"],
+            item["profile"] or item["resource"],
+            item["node"],
+            item["gpu"] or table.EMPTY,
+            since,
+            until,
+            ", ".join(notes) or table.EMPTY,
+        )
+    )

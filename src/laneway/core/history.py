@@ -1,0 +1,94 @@
+"""What the history of holders consists of: who held a device, from when to when.
+
+Only what an agent reported counts as held (`Allocation` of a device). While nobody watches, nothing
+is known: that is a gap, and never the same as a device that is free. A holder that is the same
+before and after a gap is one entry that spans it; otherwise both ends are marked as not seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import msgspec
+
+from laneway.core.ledger.facts import Consumer
+
+_UNITS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_SPAN = re.compile(r"([0-9]{1,6})([smhdw])")
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """A device with its holder."""
+
+    device: str
+    """Of its PCIDevice, VGPUDevice or USBDevice."""
+    node: str
+    resource: str
+    holder: Consumer
+    gpu: str = ""
+    """The SRIOVGPUDevice that the device is or belongs to."""
+    profile: str = ""
+    """Of a vGPU."""
+
+
+class Period(NamedTuple):
+    """A time in which nothing was observed, in milliseconds since 1970."""
+
+    since: int
+    until: int
+
+
+class Span(msgspec.Struct, frozen=True):
+    """One entry. Times are milliseconds since 1970."""
+
+    id: int
+    since: int
+    until: int | None
+    """None: to this day."""
+    hold: Hold | None
+    """None: nothing was observed."""
+    begin_seen: bool = True
+    """False: the holder had the device when observation began."""
+    end_seen: bool = True
+    """False: the device was released or given on while nothing was observed."""
+
+
+class Bridged(NamedTuple):
+    """What is different after a gap."""
+
+    ended: tuple[str, ...]
+    """Devices that do not have their holder any more."""
+    begun: tuple[Hold, ...]
+
+
+def bridged(before: Mapping[str, Consumer], now: Iterable[Hold]) -> Bridged:
+    """Compare who held what before a gap with who holds what after it."""
+    held = {hold.device: hold for hold in now}
+    same = {name for name, hold in held.items() if before.get(name) == hold.holder}
+    return Bridged(
+        ended=tuple(name for name in before if name not in same),
+        begun=tuple(hold for name, hold in held.items() if name not in same),
+    )
+
+
+def unobserved(span: Span, gaps: Iterable[Period], now: int) -> int:
+    """For how many milliseconds of an entry nothing was observed."""
+    end = now if span.until is None else span.until
+    return sum(max(0, min(end, gap.until) - max(span.since, gap.since)) for gap in gaps)
+
+
+def moment(text: str, now: int) -> int:
+    """`7d`, `12h`: so long before now; otherwise an RFC 3339 time. Raises ValueError."""
+    if found := _SPAN.fullmatch(text):
+        return now - int(found[1]) * _UNITS[found[2]]
+    read = datetime.fromisoformat(text)
+    at = read if read.tzinfo is not None else read.replace(tzinfo=UTC)
+    return int(at.timestamp() * 1000)
+
+
+def written(at: int) -> str:
+    """A time as Kubernetes writes it."""
+    return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
