@@ -66,6 +66,7 @@ ADDRESSES = {
     "/hosts/policy/{name}": f"/hosts/policy/{POLICY}",
     "/doctor": "/doctor",
     "/activity": f"/activity?node={NODE}",
+    "/history": "/history?since=7d",
     "/objects/{plural}/{name}": f"/objects/sriovgpudevices/{GPU}",
     "/objects/{plural}/{namespace}/{name}": f"/objects/virtualmachines/{VM}",
 }

@@ -99,6 +99,7 @@ VALUES: dict[str, Object] = {
                 "ca": "login-ca",
             },
             "management": {"kubeconfigSecret": "rancher", "context": "local"},
+            "history": {"claimName": "laneway-history"},
         }
     },
     "device plugins of the vendors": {

@@ -37,6 +37,7 @@ PLACES = (
     "/nodes",
     "/hosts",
     "/activity",
+    "/history",
     "/no-such-page",
 )
 """A page of each kind, and an address that is none."""

@@ -35,7 +35,7 @@ def test_its_traffic_is_encrypted_up_to_the_pod_where_it_has_a_certificate() -> 
     (container,) = spec["containers"]
     assert "--tls-cert-file=/tls/tls.crt" in container["args"]
     volumes = {one["name"]: one for one in spec["volumes"]}
-    assert set(volumes) == {"tls", "oidc-secret", "oidc-ca", "management"}
+    assert set(volumes) == {"history", "tls", "oidc-secret", "oidc-ca", "management"}
     assert "--management-kubeconfig=/management/kubeconfig" in container["args"]
     assert "--management-context=local" in container["args"]
     assert volumes["management"]["secret"] == {"secretName": "rancher"}

@@ -1,0 +1,123 @@
+"""The history of holders by the whole of `laneway up`: over a restart, and for each user."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from support.commands import ended, started
+from support.holding import configure, run_vm, stop_vm
+from support.processes import SECONDS
+from support.signing_in import Browser
+from support.web_pages import Person
+from support.web_site import READ, SimulatedSite, rule
+
+VGPU = "sim-a2-1-000008004"
+HISTORY = "/api/v1/history"
+LISTED = ("pcideviceclaims", "usbdeviceclaims", "vgpudevices")
+
+
+async def asked(site: SimulatedSite, token: str, query: str = "") -> tuple[int, Any]:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with (
+        aiohttp.ClientSession(site.address) as http,
+        http.get(f"{HISTORY}{query}", headers=headers) as response,
+    ):
+        return response.status, await response.json()
+
+
+async def until(site: SimulatedSite, holds: Callable[[list[Any]], bool]) -> list[Any]:
+    """The entries, once they are as expected."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            status, found = await asked(site, site.administrator)
+            if status == 200 and holds(found["items"]):
+                return list(found["items"])
+            await asyncio.sleep(0.6)  # a token has two requests in a second
+
+
+def holders(items: list[Any]) -> list[str]:
+    return [one["holder"]["name"] if one["type"] == "Held" else "gap" for one in items]
+
+
+async def test_who_held_a_vgpu_is_known_after_the_vm_and_the_process_have_ended(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "data"
+    site = SimulatedSite(data, ["a2"])
+    try:
+        configure(site, VGPU)
+        run_vm(site, "team", "first")
+        (entry,) = await until(site, bool)
+        assert (entry["device"], entry["gpu"], entry["profile"], entry["holder"]) == (
+            VGPU,
+            "sim-a2-1-000008000",
+            "NVIDIA A2-4Q",
+            {"kind": "VirtualMachine", "namespace": "team", "name": "first"},
+        )
+        assert (entry["fromObserved"], entry["to"]) == (True, None)
+        stop_vm(site, "team", "first")
+        await until(site, lambda items: bool(items[0]["to"]))
+        run_vm(site, "other", "second")
+        items = await until(site, lambda items: len(items) == 2)
+        assert holders(items) == ["second", "first"]
+    finally:
+        site.end()
+
+    site = SimulatedSite(data, ["a2"])
+    try:
+        items = await until(site, lambda items: len(items) >= 3)
+        assert sorted(holders(items)) == ["first", "gap", "second"]
+        (kept,) = [one for one in items if one["type"] == "Held" and one["to"] is None]
+        assert kept["holder"]["name"] == "second"
+        await each_sees_what_he_may_list(site)
+        await the_command_tells_the_same(site, data)
+    finally:
+        site.end()
+
+
+async def each_sees_what_he_may_list(site: SimulatedSite) -> None:
+    devices = rule("devices.harvesterhci.io", LISTED, READ)
+    token = site.account("member", devices)
+    vms = rule("kubevirt.io", ["virtualmachines"])
+    site.grant("member-of-team", vms, namespace="team")
+    subject = {"kind": "ServiceAccount", "name": "member", "namespace": "default"}
+    path = "/apis/rbac.authorization.k8s.io/v1/namespaces/team/rolebindings/member-of-team"
+    site.api.call(path, "PATCH", {"subjects": [subject]})
+    status, found = await asked(site, token)
+    assert (status, found["partial"], sorted(holders(found["items"]))) == (
+        200,
+        True,
+        ["first", "gap"],
+    )
+    browser = Browser(site.address)
+    try:
+        assert (await browser.sign_in(token)).status == 303
+        page = await Person(browser).sees("/history")
+    finally:
+        await browser.http.close()
+    assert "team/first" in page
+    assert "Not observed" in page
+    assert "other/second" not in page
+
+    status, refused = await asked(site, site.account("stranger", vms))
+    assert (status, refused["reason"]) == (403, "Forbidden")
+    status, refused = await asked(site, site.administrator, "?since=yesterday")
+    assert (status, refused["reason"]) == (400, "BadRequest")
+    assert "yesterday is not a time" in refused["message"]
+
+
+async def the_command_tells_the_same(site: SimulatedSite, data: Path) -> None:
+    kubeconfig = str(data / "kubeconfig")
+    arguments = ("history", "--url", site.address, "--vm", "team/first")
+    done = await ended(await started(*arguments, "-o", "json", kubeconfig=kubeconfig))
+    assert done.status == 0, done.err
+    assert sorted(holders(json.loads(done.out)["items"])) == ["first", "gap"]
+    done = await ended(await started(*arguments, kubeconfig=kubeconfig))
+    assert "VM team/first" in done.out
+    assert "not observed" in done.out
