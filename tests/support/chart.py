@@ -99,7 +99,12 @@ VALUES: dict[str, Object] = {
                 "ca": "login-ca",
             },
             "management": {"kubeconfigSecret": "rancher", "context": "local"},
-            "history": {"claimName": "laneway-history"},
+            "history": {
+                "enabled": True,
+                "days": 30,
+                "sizeMiB": 64,
+                "claimName": "laneway-history",
+            },
         }
     },
     "device plugins of the vendors": {

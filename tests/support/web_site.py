@@ -94,8 +94,8 @@ class SimulatedSite(WebSite):
 class SeparateSite(WebSite):
     """`laneway ui` on an API server that can be stopped, with objects on which nothing acts."""
 
-    def __init__(self, data_dir: Path, fill: Callable[[Path], None]) -> None:
-        """`fill` makes the objects, with the kubeconfig."""
+    def __init__(self, data_dir: Path, fill: Callable[[Path], None], *more: str) -> None:
+        """`fill` makes the objects, with the kubeconfig. `more`: further arguments of the UI."""
         self._data_dir = data_dir
         kubeconfig = data_dir / "kubeconfig"
         ports = ("--address", "127.0.0.1:0", "--health-address", "127.0.0.1:0")
@@ -103,7 +103,8 @@ class SeparateSite(WebSite):
             self._server = self._serve(0)
             started.callback(self._server.end, signal.SIGKILL)
             fill(kubeconfig)
-            self._ui = Laneway("ui", *ports, "--kubeconfig", str(kubeconfig), "--log-level", "info")
+            reach = ("--kubeconfig", str(kubeconfig), "--log-level", "info")
+            self._ui = Laneway("ui", *ports, *reach, *more)
             started.callback(self._ui.end, signal.SIGKILL)
             port = self._ui.until(ANSWERS).partition(ANSWERS)[2].rstrip('"}')
             super().__init__(f"http://127.0.0.1:{port}", data_dir)

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
+from support import troubled_cluster
 from support.commands import ended, started
 from support.holding import configure, run_vm, stop_vm
 from support.processes import SECONDS
 from support.signing_in import Browser
 from support.web_pages import Person
-from support.web_site import READ, SimulatedSite, rule
+from support.web_site import READ, SeparateSite, SimulatedSite, WebSite, rule
 
 VGPU = "sim-a2-1-000008004"
 HISTORY = "/api/v1/history"
 LISTED = ("pcideviceclaims", "usbdeviceclaims", "vgpudevices")
 
 
-async def asked(site: SimulatedSite, token: str, query: str = "") -> tuple[int, Any]:
+async def asked(site: WebSite, token: str, query: str = "") -> tuple[int, Any]:
     headers = {"Authorization": f"Bearer {token}"}
     async with (
         aiohttp.ClientSession(site.address) as http,
@@ -31,14 +33,19 @@ async def asked(site: SimulatedSite, token: str, query: str = "") -> tuple[int, 
         return response.status, await response.json()
 
 
-async def until(site: SimulatedSite, holds: Callable[[list[Any]], bool]) -> list[Any]:
-    """The entries, once they are as expected."""
+async def until(site: WebSite, holds: Callable[[Any], bool]) -> Any:
+    """The history, once it is as expected."""
     async with asyncio.timeout(SECONDS):
         while True:
             status, found = await asked(site, site.administrator)
-            if status == 200 and holds(found["items"]):
-                return list(found["items"])
+            if status == 200 and holds(found):
+                return found
             await asyncio.sleep(0.6)  # a token has two requests in a second
+
+
+async def entries(site: WebSite, holds: Callable[[list[Any]], bool]) -> list[Any]:
+    """The entries, once they are as expected."""
+    return list((await until(site, lambda found: holds(found["items"])))["items"])
 
 
 def holders(items: list[Any]) -> list[str]:
@@ -53,7 +60,7 @@ async def test_who_held_a_vgpu_is_known_after_the_vm_and_the_process_have_ended(
     try:
         configure(site, VGPU)
         run_vm(site, "team", "first")
-        (entry,) = await until(site, bool)
+        (entry,) = await entries(site, bool)
         assert (entry["device"], entry["gpu"], entry["profile"], entry["holder"]) == (
             VGPU,
             "sim-a2-1-000008000",
@@ -62,16 +69,16 @@ async def test_who_held_a_vgpu_is_known_after_the_vm_and_the_process_have_ended(
         )
         assert (entry["fromObserved"], entry["to"]) == (True, None)
         stop_vm(site, "team", "first")
-        await until(site, lambda items: bool(items[0]["to"]))
+        await entries(site, lambda items: bool(items[0]["to"]))
         run_vm(site, "other", "second")
-        items = await until(site, lambda items: len(items) == 2)
+        items = await entries(site, lambda items: len(items) == 2)
         assert holders(items) == ["second", "first"]
     finally:
         site.end()
 
     site = SimulatedSite(data, ["a2"])
     try:
-        items = await until(site, lambda items: len(items) >= 3)
+        items = await entries(site, lambda items: len(items) >= 3)
         assert sorted(holders(items)) == ["first", "gap", "second"]
         (kept,) = [one for one in items if one["type"] == "Held" and one["to"] is None]
         assert kept["holder"]["name"] == "second"
@@ -79,6 +86,31 @@ async def test_who_held_a_vgpu_is_known_after_the_vm_and_the_process_have_ended(
         await the_command_tells_the_same(site, data)
     finally:
         site.end()
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Iterator[SeparateSite]:
+    """A site that keeps the history of a cluster on which nothing acts."""
+    folder = str(tmp_path / "history")
+    found = SeparateSite(tmp_path / "data", troubled_cluster.fill, "--history-dir", folder)
+    yield found
+    found.end()
+
+
+async def test_an_api_server_that_is_away_leaves_a_gap_and_guesses_no_holder(
+    recorded: SeparateSite,
+) -> None:
+    # Of the four vGPUs one is held by an allocation, and one is wanted: no history.
+    items = (await until(recorded, lambda found: bool(found["items"])))["items"]
+    assert [one["fromObserved"] for one in items] == [False]
+    recorded.stop_server()
+    await until(recorded, lambda found: not found["recording"])
+    recorded.start_server()
+    gap, held = (await until(recorded, lambda found: len(found["items"]) == 2))["items"]
+    assert gap["type"] == "NotObserved"
+    assert gap["to"] > gap["from"] >= held["from"]
+    assert (held["to"], held["toObserved"]) == (None, True)
+    assert held["notObservedSeconds"] > 0
 
 
 async def each_sees_what_he_may_list(site: SimulatedSite) -> None:

@@ -38,6 +38,10 @@ def test_its_traffic_is_encrypted_up_to_the_pod_where_it_has_a_certificate() -> 
     assert set(volumes) == {"history", "tls", "oidc-secret", "oidc-ca", "management"}
     assert "--management-kubeconfig=/management/kubeconfig" in container["args"]
     assert "--management-context=local" in container["args"]
+    assert {"--history-dir=/history", "--history-days=30", "--history-size=64"} <= set(
+        container["args"]
+    )
+    assert volumes["history"]["persistentVolumeClaim"] == {"claimName": "laneway-history"}
     assert volumes["management"]["secret"] == {"secretName": "rancher"}
     (port,) = find(objects, "Service", "laneway-ui")["spec"]["ports"]
     assert (port["name"], port["port"]) == ("https", 443)

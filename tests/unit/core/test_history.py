@@ -19,7 +19,7 @@ def test_a_time_is_typed_as_a_moment_or_as_how_long_ago() -> None:
 
 @pytest.mark.parametrize("text", ["", "7", "-7d", "d", "tomorrow", "7 d"])
 def test_what_is_no_time_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r""):
+    with pytest.raises(ValueError, match=r"."):
         moment(text, NOW)
 
 

@@ -1,6 +1,6 @@
 """What a user is shown of the history: entries of VMs and pods that the user may list.
 
-Gaps concern every device and name nobody, so everybody sees them.
+Gaps concern every device and name no VM or pod, so every user sees them.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ async def document(visit: Visit) -> Mapping[str, Any] | None:
     found, hidden, now = await look(visit, history, query_of(visit.place, history.now))
     return {
         "recordedSince": written(found.began) if found.began else None,
-        "recording": not history.problem,
+        "recording": history.recording,
         "problem": history.problem,
         "partial": hidden,
         "continue": cursor(found),

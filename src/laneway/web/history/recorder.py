@@ -58,7 +58,8 @@ class History:
         self._store: Store | None = None
         self._holds: dict[tuple[str, Key], Hold] = {}
         self._events: list[Event] = []
-        self._recording = False
+        self.recording = False
+        """Whether changes are recorded now."""
         self._due = {"seen": 0.0, "trim": 0.0, "retry": 0.0}
         self._informers: list[Informer[Any]] = [caches.claims, caches.usb_claims, caches.vgpus]
         self._follow("claims", caches.claims, devices.of_claim)
@@ -122,7 +123,7 @@ class History:
             del self._holds[key]
         else:
             hold = self._holds[key] = self._hold(fact, owner)
-        if self._recording:
+        if self.recording:
             self._events.append(Event(self.now, key[1].name, hold))
 
     def _hold(self, fact: DeviceFact, owner: Consumer) -> Hold:
@@ -145,9 +146,9 @@ class History:
         try:
             if self._store is None:
                 await self._open()
-            if observes and not self._recording:
+            if observes and not self.recording:
                 await self._begin()
-            elif self._recording and (self._events or now >= self._due["seen"] or not observes):
+            elif self.recording and (self._events or now >= self._due["seen"] or not observes):
                 await self._write(observes)
             if now >= self._due["trim"] and self._store is not None:
                 self._due["trim"] = now + TRIM_SECONDS
@@ -166,7 +167,7 @@ class History:
             return
         # What changes from here on is an event, also while this is written.
         now, holds = self.now, tuple(self._holds.values())
-        self._recording, self._events = True, []
+        self.recording, self._events = True, []
         await asyncio.to_thread(self._store.begin, now, holds)
         self.problem = ""
 
@@ -174,7 +175,7 @@ class History:
         if self._store is None:
             return
         events, self._events = self._events, []
-        self._recording = observes
+        self.recording = observes
         last = max((event.at for event in events), default=0)
         seen = self.now if observes else last
         await asyncio.to_thread(self._store.write, events, seen)
@@ -185,7 +186,7 @@ class History:
             log.error("the history is not recorded: %s", why)
         self.problem = why
         self._due["retry"] = self._clock() + RETRY_SECONDS
-        self._recording, self._events = False, []
+        self.recording, self._events = False, []
         if self._store is not None:
             self._store.close()
             self._store = None
@@ -194,7 +195,7 @@ class History:
         store, self._store = self._store, None
         if store is None:
             return
-        if self._recording and self._observes():
+        if self.recording and self._observes():
             with contextlib.suppress(sqlite3.Error):
                 store.write(self._events, self.now)
         store.close()

@@ -144,7 +144,7 @@ class Store:
             raise
 
     def close(self) -> None:
-        """Let others have the folder, once nobody writes or reads."""
+        """Let others have the folder, once no thread writes or reads."""
         with self._writing, self._reading:
             self._closing.close()
 
