@@ -94,7 +94,7 @@ class Agent:
             metrics=metrics,
             slices=self._slices,
         )
-        self._measuring = Measuring(
+        self.measuring = Measuring(
             node,
             hardware.executor,
             locks,
@@ -185,7 +185,7 @@ class Agent:
             tasks.create_task(self.caches.preparations.run())
             tasks.create_task(self._preparing.run())
             tasks.create_task(self.silent.run())
-            tasks.create_task(self._measuring.run())
+            tasks.create_task(self.measuring.run())
             tasks.create_task(self._restore(began))
             for publisher in self.publishers:
                 await publisher.published.wait()

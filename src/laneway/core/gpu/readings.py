@@ -84,5 +84,5 @@ def vm_of_domain(domain: str) -> tuple[str, str]:
 
 
 def _only(found: Iterable[VgpuFunction]) -> VgpuFunction | None:
-    first, *others = [*found] or [None]
-    return None if others else first
+    there = list(found)
+    return there[0] if len(there) == 1 else None

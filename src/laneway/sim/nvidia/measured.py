@@ -28,9 +28,7 @@ def active(driver: NvidiaDriver, path: str) -> dict[str, tuple[Vgpu, str]]:
     for home in card.functions:
         vgpu = card.vgpu(home)
         mdevs = [name for name in driver.tree.names(f"/sys{home}") if UUID.fullmatch(name)]
-        if vgpu is not None and any(
-            map(vfio.held, [f"{home}/{name}" for name in mdevs] or [home])
-        ):
+        if vgpu is not None and any(map(vfio.held, [f"{home}/{name}" for name in mdevs] or [home])):
             found[home] = vgpu, mdevs[0] if mdevs else ""
     return found
 
