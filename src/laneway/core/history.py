@@ -1,8 +1,8 @@
 """What the history of holders consists of: who held a device, from when to when.
 
-Only what an agent reported counts as held (`Allocation` of a device). While nothing watches, nothing
-is known: that is a gap, and never the same as a device that is free. A holder that is the same
-before and after a gap is one entry that spans it; otherwise both ends are marked as not seen.
+Only what an agent reported counts as held (`Allocation` of a device). While nothing watches,
+nothing is known: that is a gap, and never the same as a device that is free. A holder that is the
+same before and after a gap is one entry that spans it; otherwise both ends are marked as not seen.
 """
 
 from __future__ import annotations
