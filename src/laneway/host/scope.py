@@ -16,7 +16,7 @@ from laneway.host.vgpu import card_of
 _SUBSYSTEMS = frozenset({"pci", "usb", "mdev", "mdev_bus", "net", "block", "iommu", "vfio"})
 """Subsystems whose events can change an inventory; the kernel has dozens more."""
 _ON_A_FUNCTION = frozenset({"pci", "usb", "mdev", "mdev_bus", "net", "block"})
-"""Those whose events concern the device on their path, and nothing beside it."""
+"""Those whose events concern nothing but the device on their path."""
 
 
 def matters(event: Uevent) -> bool:

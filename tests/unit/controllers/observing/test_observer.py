@@ -134,9 +134,10 @@ async def test_an_event_costs_a_look_at_what_it_concerns(event: Uevent, everythi
         host.paths.clear()
         await running.send(event)
         await scans_reach(host, 2)
-        await running.observer._look()
+        async with running.observer._scanning:
+            read = list(host.paths)
 
-    assert any("/0000:00:02.0/" in path for path in host.paths) == everything
+    assert any("/0000:00:02.0/" in path for path in read) == everything
 
 
 async def test_what_an_event_tells_of_is_reported() -> None:
