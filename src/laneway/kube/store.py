@@ -33,9 +33,7 @@ class Store(Generic[T_co]):
         self._objects: dict[Key, T_co] = {}
         self._values: dict[Key, tuple[tuple[Hashable, ...], ...]] = {}
         """By which values an object is indexed, in the order of the indexers."""
-        self._indexes: dict[str, dict[Hashable, dict[Key, None]]] = {
-            name: {} for name in indexers
-        }
+        self._indexes: dict[str, dict[Hashable, dict[Key, None]]] = {name: {} for name in indexers}
 
     def __len__(self) -> int:
         return len(self._objects)

@@ -45,7 +45,7 @@ async def _run(
 ) -> None:
     registry = CollectorRegistry()
     async with Client(load(where.kubeconfig, where.context)) as client:
-        the_manager = Manager(client, registry, namespace=namespace, **options)
+        the_manager = Manager(client, registry, namespace=namespace, alone=True, **options)
         async with health_server(*address, registry, the_manager.waiting_for) as bound:
             log.info("serving health and metrics on %s", place(address[0], bound))
             await the_manager.run()
