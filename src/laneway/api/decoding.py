@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -40,7 +40,7 @@ def decode(cls: type[T], raw: bytes | msgspec.Raw | Json) -> T:
     try:
         try:
             if text:
-                return _decoder(cls).decode(raw)  # type: ignore[arg-type]
+                return cast("T", _decoder(cls).decode(raw))  # type: ignore[arg-type]
             return msgspec.convert(raw, cls)
         except msgspec.ValidationError:
             if text:

@@ -13,7 +13,6 @@ Ledgers that were given out do not change.
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
@@ -66,11 +65,10 @@ class _Todo:
 
 
 class Upkeep:
-    """The facts by now, and the ledger of them. Threads may share it."""
+    """The facts by now, and the ledger of them."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._ledger = Ledger()
+        self.ledger = Ledger()
         self._facts: dict[Hashable, DeviceFact] = {}
         self._groups: dict[StockKey, dict[Hashable, DeviceFact]] = {}
         self._reported: dict[str, NodeFact] = {}
@@ -96,17 +94,16 @@ class Upkeep:
 
     def apply(self, changes: Changes) -> Ledger:
         """The ledger after these; the same object if they change nothing."""
-        with self._lock:
-            todo = _Todo()
-            for name, node in changes.nodes.items():
-                self._node(name, node, todo)
-            for key, fact in changes.devices.items():
-                self._device(key, fact, todo)
-            for consumer, demand in changes.demands.items():
-                self._demand(consumer, demand, todo)
-            if todo:
-                self._ledger = self._worked_out(todo)
-            return self._ledger
+        todo = _Todo()
+        for name, node in changes.nodes.items():
+            self._node(name, node, todo)
+        for key, fact in changes.devices.items():
+            self._device(key, fact, todo)
+        for consumer, demand in changes.demands.items():
+            self._demand(consumer, demand, todo)
+        if todo:
+            self.ledger = self._worked_out(todo)
+        return self.ledger
 
     def _node(self, name: str, node: NodeFact | None, todo: _Todo) -> None:
         if self._reported.get(name) == node:
@@ -165,7 +162,7 @@ class Upkeep:
                     self._last[name].add(consumer)
 
     def _worked_out(self, todo: _Todo) -> Ledger:
-        known = self._ledger
+        known = self.ledger
         if todo.everything or any(node not in self._reported for node, _ in todo.stocks):
             nodes = all_nodes(self._reported.values(), self._groups)
             known = msgspec.structs.replace(known, nodes=nodes, labelled=by_label(nodes.values()))
