@@ -56,7 +56,7 @@ class _Todo:
         self.everything = False
         self.stocks: set[StockKey] = set()
         self.resources: set[str] = set()
-        """Of which somebody must be placed again."""
+        """Those who request one of these are placed again."""
         self.consumers: set[Consumer] = set()
         """Whose shares must be put together again."""
 
