@@ -118,3 +118,9 @@ def test_changes_give_the_ledger_of_all_objects(steps: list[list[Any]]) -> None:
         for kind, name, body in step:
             change(caches, kind, name, body)
         assert upkeep.apply(gathering.take()) == from_scratch(caches)
+
+
+def test_a_pod_requests_a_device_of_a_resource_that_comes_later() -> None:
+    test_changes_give_the_ledger_of_all_objects.hypothesis.inner_test(
+        [[pod("a", "Running", "n1", "", "r/a")], [claim("s", "n1", "r/a", "")]]
+    )

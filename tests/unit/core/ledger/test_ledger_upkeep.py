@@ -128,3 +128,10 @@ def test_what_does_not_depend_on_a_change_is_not_made_again() -> None:
     after = upkeep.apply(Changes({2: DeviceFact("n1", "r/b", "dev-2", "ill")}))
     changed = {key for key in after.stocks if after.stocks[key] is not before.stocks[key]}
     assert changed == {("n1", "r/b")}
+
+
+def test_what_is_reserved_stays_so_when_another_device_of_the_stock_changes() -> None:
+    ill = DeviceFact("n1", "r/a", "dev-1", "ill")
+    upkeep, _ = start(DeviceFact("n1", "r/a", "dev-0"), ill, demands=(vm("a"),))
+    after = upkeep.apply(Changes({1: DeviceFact("n1", "r/a", "dev-1", "gone")}))
+    assert after.stocks["n1", "r/a"].counts.reserved == 1
