@@ -23,6 +23,7 @@ from laneway.kube.cluster import Cluster, ClusterConfig
 from laneway.kube.informer import Informer
 from laneway.kube.queue import WorkQueue
 from laneway.kube.resource import Key, key_of, served
+from laneway.roles.collector import expect_many_objects
 
 PROFILES = ["NVIDIA A2-1Q", "NVIDIA A2-2Q", "NVIDIA A2-4Q", "NVIDIA A2-8Q", "NVIDIA A2-16Q"]
 
@@ -85,6 +86,7 @@ def serve(count: int, port: Connection) -> None:
 async def measure(port: int, count: int) -> list[tuple[str, str]]:
     queue: WorkQueue[Key] = WorkQueue()
     config = ClusterConfig(Cluster(f"http://127.0.0.1:{port}"))
+    expect_many_objects()  # as the manager does
     before = resident()
     async with Client(config) as client:
         informer = Informer(

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 from support.report import arguments, header, middle, percentile, resident, table
 
 from kubebasics.timestamps import timestamp
@@ -30,6 +31,7 @@ from laneway.core.ledger.facts import (
 )
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.ledger.question import Request
+from laneway.core.ledger.upkeep import Changes, Upkeep
 
 PROFILES = tuple(f"nvidia.com/NVIDIA_A2-{size}Q" for size in (1, 2, 4))
 VGPUS = 16
@@ -119,6 +121,7 @@ def measure(nodes: int, gpus: int, machines: int, rounds: int, luck: random.Rand
             began = time.perf_counter()
             can_start(ledger, request)
             times.setdefault(kind, []).append((time.perf_counter() - began) * 1e6)
+    changes = _changes(facts, rounds, luck)
     stocks = len(ledger.stocks)
     title = (
         f"{nodes} nodes, {len(facts.devices):,} devices in {stocks:,} stocks, {machines:,} virtual "
@@ -127,9 +130,27 @@ def measure(nodes: int, gpus: int, machines: int, rounds: int, luck: random.Rand
     )
     rows = [
         [kind, *(f"{percentile(found, percent):,.0f}" for percent in (50, 99))]
-        for kind, found in times.items()
+        for kind, found in (times | {"one device changes": changes}).items()
     ]
     table(title, ["question, in µs", "p50", "p99"], rows)
+
+
+def _changes(facts: Facts, rounds: int, luck: random.Random) -> list[float]:
+    """The processor time in µs that a ledger takes for the change of one device."""
+    upkeep = Upkeep()
+    known = {device.name: device for device in facts.devices}
+    demands = {demand.consumer: demand for demand in facts.demands}
+    upkeep.apply(Changes({**known}, {**demands}, {node.name: node for node in facts.nodes or ()}))
+    names, took = list(known), []
+    for _ in range(rounds):
+        device = known[luck.choice(names)]
+        known[device.name] = msgspec.structs.replace(
+            device, unhealthy="" if device.unhealthy else "it is gone from the node"
+        )
+        began = time.process_time()
+        upkeep.apply(Changes({device.name: known[device.name]}))
+        took.append((time.process_time() - began) * 1e6)
+    return took
 
 
 def main() -> None:

@@ -30,17 +30,21 @@ def _decoder(cls: Hashable) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(cls)
 
 
+_TEXT = (bytes, msgspec.Raw)
+
+
 def decode(cls: type[T], raw: bytes | msgspec.Raw | Json) -> T:
     """Read an object from JSON text or from parsed JSON. Raises DecodeError."""
-    plain = None if isinstance(raw, bytes | msgspec.Raw) else raw
+    text = isinstance(raw, _TEXT)
+    plain = None if text else raw
     try:
         try:
-            if isinstance(raw, bytes | msgspec.Raw):
-                return cast("T", _decoder(cast("Hashable", cls)).decode(raw))
+            if text:
+                return cast("T", _decoder(cls).decode(raw))  # type: ignore[arg-type]
             return msgspec.convert(raw, cls)
         except msgspec.ValidationError:
-            if isinstance(raw, bytes | msgspec.Raw):
-                plain = msgspec.json.decode(raw)
+            if text:
+                plain = msgspec.json.decode(raw)  # type: ignore[arg-type]
             return msgspec.convert(without_nulls(plain), cls)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DecodeError(f"{_title(cls, plain)}: {error}") from None

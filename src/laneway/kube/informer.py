@@ -133,7 +133,7 @@ class Informer(Generic[T_co]):
 
     def subscribe(self, handler: Handler[T_co]) -> None:
         """Call for every change from now on, and at once for every object already known."""
-        self._handlers.append(handler)
+        self._handlers = [*self._handlers, handler]  # another list: it may be called just now
         for obj in self.store:
             self._call(handler, None, obj)
 
@@ -266,15 +266,16 @@ class Informer(Generic[T_co]):
         try:
             obj = self.resource.decode(raw)
             key, version = key_of(obj), obj.metadata.resource_version
-            known = self.store.get(key.name, key.namespace)
+            known = self.store.at(key)
             if known is None or known.metadata.resource_version != version:
                 if known is not None and known.metadata.uid != obj.metadata.uid:
                     # Deleted and made again while we were not looking: two changes, not one.
                     self._remove(key)
-                self._notify(self.store.put(obj), obj)
+                self._notify(self.store.put(obj, key), obj)
         except Exception as error:  # noqa: BLE001  whatever is wrong with it, others must go on
             return self._set_aside(raw, error)
-        self.undecodable.pop(key, None)
+        if self.undecodable:
+            self.undecodable.pop(key, None)
         return key, version
 
     def _set_aside(self, raw: msgspec.Raw, error: Exception) -> tuple[Key | None, str]:
@@ -294,7 +295,7 @@ class Informer(Generic[T_co]):
             self._notify(old, None)
 
     def _notify(self, old: T_co | None, new: T_co | None) -> None:
-        for handler in list(self._handlers):
+        for handler in self._handlers:
             self._call(handler, old, new)
 
     def _call(self, handler: Handler[T_co], old: T_co | None, new: T_co | None) -> None:

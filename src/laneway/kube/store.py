@@ -27,14 +27,13 @@ class Store(Generic[T_co]):
     def __init__(self, indexers: Mapping[str, Indexer[T_co]] | None = None) -> None:
         self.changes = 0
         """How many there have been: what was worked out from the store holds until the next."""
-        self._indexers = dict(indexers or {})
+        indexers = dict(indexers or {})
+        self._indexers = list(indexers.values())
         self._recent: deque[Key] = deque(maxlen=_REMEMBERED)
         self._objects: dict[Key, T_co] = {}
         self._values: dict[Key, tuple[tuple[Hashable, ...], ...]] = {}
         """By which values an object is indexed, in the order of the indexers."""
-        self._indexes: dict[str, dict[Hashable, dict[Key, None]]] = {
-            name: {} for name in self._indexers
-        }
+        self._indexes: dict[str, dict[Hashable, dict[Key, None]]] = {name: {} for name in indexers}
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -48,6 +47,10 @@ class Store(Generic[T_co]):
 
     def get(self, name: str, namespace: str = "") -> T_co | None:
         return self._objects.get(Key(namespace, name))
+
+    def at(self, key: Key) -> T_co | None:
+        """The same by its key."""
+        return self._objects.get(key)
 
     def keys(self) -> set[Key]:
         return set(self._objects)
@@ -72,17 +75,29 @@ class Store(Generic[T_co]):
             return None
         return set(islice(reversed(self._recent), count))
 
-    def put(self, obj: T_co) -> T_co | None:  # type: ignore[misc]  # only the store's owner
-        """Add or replace; the object that was there before, if any."""
-        key = key_of(obj)
-        values = tuple(tuple(indexer(obj)) for indexer in self._indexers.values())
-        old = self.drop(key)
-        self._objects[key] = obj
-        if values:
-            self._values[key] = values
-        for index, entries in zip(self._indexes.values(), values, strict=True):
-            for value in entries:
-                index.setdefault(value, {})[key] = None
+    def put(
+        self,
+        obj: T_co,  # type: ignore[misc]  # only the store's owner
+        key: Key | None = None,
+    ) -> T_co | None:
+        """Add or replace; the object that was there before, if any. Its key, if it is known.
+
+        Most changes of an object concern nothing that it is indexed by; then it keeps its place.
+        """
+        key = key or key_of(obj)
+        values = tuple([tuple(indexer(obj)) for indexer in self._indexers])
+        objects = self._objects
+        old = objects.get(key)
+        self.changes += 1
+        self._recent.append(key)
+        objects[key] = obj
+        if old is None or values != self._values.get(key, ()):
+            self._unindex(key)
+            if values:
+                self._values[key] = values
+            for index, entries in zip(self._indexes.values(), values, strict=True):
+                for value in entries:
+                    index.setdefault(value, {})[key] = None
         return old
 
     def drop(self, key: Key) -> T_co | None:
@@ -90,9 +105,12 @@ class Store(Generic[T_co]):
         self.changes += 1
         self._recent.append(key)
         old = self._objects.pop(key, None)
+        self._unindex(key)
+        return old
+
+    def _unindex(self, key: Key) -> None:
         for index, entries in zip(self._indexes.values(), self._values.pop(key, ()), strict=False):
             for value in set(entries):
                 del index[value][key]
                 if not index[value]:
                     del index[value]
-        return old

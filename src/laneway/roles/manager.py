@@ -47,6 +47,7 @@ from laneway.kube.events import EventRecorder
 from laneway.kube.informer import Informer
 from laneway.kube.leader import Clock, Election, Timing
 from laneway.kube.resource import KubeObject
+from laneway.roles.collector import expect_many_objects, spare_the_collector
 from laneway.roles.install import Stored, install_crds
 
 if TYPE_CHECKING:
@@ -91,9 +92,12 @@ class Manager:
         vsphere: VsphereMode = "none",
         check_nodes: bool = False,
         check_image: str = "",
+        alone: bool = False,
         tracer: Tracer | None = None,
     ) -> None:
-        """`certificates`: make and change that of the webhook in the same namespace.
+        """`alone`: nothing else runs in this process, so garbage is looked for less often.
+
+        `certificates`: make and change that of the webhook in the same namespace.
 
         `drivers`: replace the pods of the driver toolkit there, once it is to install another.
 
@@ -106,6 +110,7 @@ class Manager:
         """
         self.ready = asyncio.Event()
         """Everything that decisions need is known."""
+        self._alone = alone
         self._client = client
         self.caches = Caches.of(client)
         self.registry = registry
@@ -184,6 +189,8 @@ class Manager:
 
     async def run(self) -> None:
         """Keep the caches, and lead whenever it is our turn, until cancelled."""
+        if self._alone:
+            expect_many_objects()
         await self._install()
         async with asyncio.TaskGroup() as tasks:
             for informer in self._informers():
@@ -193,6 +200,8 @@ class Manager:
             tasks.create_task(self._election.run(self._lead))
             for informer in self._needed().values():
                 await informer.synced.wait()
+            if self._alone:
+                spare_the_collector()
             self.ready.set()
             log.info("the manager knows its cluster")
 

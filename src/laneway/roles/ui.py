@@ -17,7 +17,7 @@ from laneway.admission.tls import TlsFiles
 from laneway.controllers.ledger.source import LedgerSource
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig
-from laneway.roles.collector import spare_the_collector
+from laneway.roles.collector import expect_many_objects, spare_the_collector
 from laneway.roles.health import place
 from laneway.web.api.callers import Callers
 from laneway.web.api.routes import RESOURCES, Api
@@ -115,6 +115,8 @@ class Ui:
 
     async def run(self) -> None:
         """Serve until cancelled. Raises UiError when the address is taken."""
+        if self._alone:
+            expect_many_objects()
         app = web.Application(client_max_size=self._web.form_bytes)
         self._sign_in.install(app)
         self._api.add_to(app)

@@ -26,7 +26,7 @@ from laneway.admission.tls import TlsFiles
 from laneway.admission.world import World
 from laneway.core.tracing import Tracer
 from laneway.kube.client import Client
-from laneway.roles.collector import spare_the_collector
+from laneway.roles.collector import expect_many_objects, spare_the_collector
 from laneway.roles.health import place
 
 log = logging.getLogger(__name__)
@@ -120,6 +120,8 @@ class Webhook:
 
         Raises ListenError when the address is taken.
         """
+        if self._alone:
+            expect_many_objects()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._caches.run())
             tasks.create_task(self._tls.run())

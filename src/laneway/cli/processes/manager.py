@@ -57,7 +57,9 @@ async def _run(
     async with contextlib.AsyncExitStack() as stack:
         told = stack.enter_context(telemetry("laneway-manager", registry, endpoint=endpoint))
         client = await stack.enter_async_context(Client(load(where.kubeconfig, where.context)))
-        the_manager = Manager(client, registry, namespace=namespace, tracer=told.tracer, **options)
+        the_manager = Manager(
+            client, registry, namespace=namespace, alone=True, tracer=told.tracer, **options
+        )
         async with health_server(*address, registry, the_manager.waiting_for) as bound:
             log.info("serving health and metrics on %s", place(address[0], bound))
             await the_manager.run()

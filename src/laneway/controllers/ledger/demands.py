@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -25,7 +25,7 @@ from laneway.kube.kubevirt import (
 from laneway.kube.pods import together
 from laneway.kube.resource import Key, key_of
 
-_ENDED = ("Succeeded", "Failed")
+ENDED = ("Succeeded", "Failed")
 _COUNT = re.compile(r"\+?([0-9]{1,12})([kMG]?)")
 _THOUSANDS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
@@ -36,30 +36,40 @@ def of_vms(
     pods: Iterable[Pod],
 ) -> Iterator[Demand]:
     """Every VM, also those that request nothing, and instances without one."""
-    by_uid = {
+    places = {
         uid: pod.spec.node_name
         for pod in pods
-        if (uid := pod.metadata.labels.get(LABEL_CREATED_BY)) and pod.status.phase not in _ENDED
+        if (uid := pod.metadata.labels.get(LABEL_CREATED_BY)) and pod.status.phase not in ENDED
     }
     unseen = {key_of(instance): instance for instance in instances}
-    for vm in vms:
-        instance = unseen.pop(key_of(vm), None)
-        if instance is not None and instance.status.phase not in _ENDED:
-            yield msgspec.structs.replace(
-                _active(instance, by_uid),
-                created=vm.metadata.creation_timestamp,
-                labels=vm.metadata.labels,
-            )
-        elif not vm.metadata.deletion_timestamp:
-            yield _inactive(vm, instance)
-    for instance in unseen.values():
-        if instance.status.phase not in _ENDED:
-            yield _active(instance, by_uid)
+    pairs = [(vm, unseen.pop(key_of(vm), None)) for vm in vms]
+    for vm, instance in (*pairs, *((None, instance) for instance in unseen.values())):
+        demand = of_vm(vm, instance, lambda uid: places.get(uid, ""))
+        if demand is not None:
+            yield demand
+
+
+def of_vm(
+    vm: VirtualMachine | None,
+    instance: VirtualMachineInstance | None,
+    place: Callable[[str], str],
+) -> Demand | None:
+    """One VM, or an instance without one. `place`: the node of the pod of an instance."""
+    if instance is not None and instance.status.phase not in ENDED:
+        demand = _active(instance, place)
+        if vm is None:
+            return demand
+        return msgspec.structs.replace(
+            demand, created=vm.metadata.creation_timestamp, labels=vm.metadata.labels
+        )
+    if vm is None or vm.metadata.deletion_timestamp:
+        return None
+    return _inactive(vm, instance)
 
 
 def of_pod(pod: Pod, resources: Collection[str]) -> Demand | None:
     """A pod that requests some of these resources and runs no VM."""
-    if pod.status.phase in _ENDED or LABEL_CREATED_BY in pod.metadata.labels:
+    if pod.status.phase in ENDED or LABEL_CREATED_BY in pod.metadata.labels:
         return None
     requests = {name: count for name, count in limits_of(pod).items() if name in resources}
     if not requests:
@@ -101,13 +111,13 @@ def _count(quantity: str | float) -> int:
     return int(found[1]) * _THOUSANDS[found[2]] if found else 0
 
 
-def _active(instance: VirtualMachineInstance, nodes: Mapping[str, str]) -> Demand:
+def _active(instance: VirtualMachineInstance, place: Callable[[str], str]) -> Demand:
     pending = instance.status.phase in ("", "Pending", "Scheduling", "Scheduled")
     return Demand(
-        _vm(key_of(instance)),
+        consumer_of(key_of(instance)),
         Phase.PENDING if pending else Phase.RUNNING,
         _requests(instance.spec.domain.devices),
-        node=instance.status.node_name or nodes.get(instance.metadata.uid, ""),
+        node=instance.status.node_name or place(instance.metadata.uid),
         selector=instance.spec.node_selector,
         created=instance.metadata.creation_timestamp,
         labels=instance.metadata.labels,
@@ -117,7 +127,7 @@ def _active(instance: VirtualMachineInstance, nodes: Mapping[str, str]) -> Deman
 def _inactive(vm: VirtualMachine, ended: VirtualMachineInstance | None) -> Demand:
     spec = vm.spec.template.spec
     return Demand(
-        _vm(key_of(vm)),
+        consumer_of(key_of(vm)),
         Phase.PENDING if _is_to_run(vm, ended) else Phase.STOPPED,
         _requests(spec.domain.devices),
         selector=spec.node_selector,
@@ -155,5 +165,6 @@ def _last(vm: VirtualMachine) -> tuple[str, ...]:
         return ()
 
 
-def _vm(key: Key) -> Consumer:
+def consumer_of(key: Key) -> Consumer:
+    """The consumer that a VM is."""
     return Consumer(ConsumerKind.VM, key.namespace, key.name)

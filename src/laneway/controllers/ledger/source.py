@@ -1,30 +1,31 @@
 """The ledger of the cluster, kept up to date by watches.
 
-Each device is turned into its fact when its object changes, because there are many and most changes
-concern something else of an object. A moment after a change the ledger is made again from all
-facts, outside the event loop, unless the facts are the same, as after the heartbeat of a node:
-making it is quick, and a ledger that is changed bit by bit could drift from its facts. `fresh`
-makes it at once, for callers that decide by it.
+What follows from the objects is gathered when they change, and a moment later the ledger is brought
+up to it outside the event loop, at the cost of what depends on it (`core.ledger.upkeep`). After the
+heartbeat of a node nothing follows, and the ledger stays the same. `fresh` brings it up at once,
+for callers that decide by it; what was gathered before is taken in before.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
 from laneway.api import CoreNode, PCIDeviceClaim, USBDeviceClaim, VGPUDevice
 from laneway.controllers.cluster.caches import Vgpu
-from laneway.controllers.ledger import demands, devices, nodes
-from laneway.controllers.ledger.objects import Pod, asks
-from laneway.core.ledger.build import build
-from laneway.core.ledger.facts import DeviceFact, Facts
+from laneway.controllers.ledger import devices
+from laneway.controllers.ledger.gathering import Gathering
+from laneway.controllers.ledger.objects import Pod
 from laneway.core.ledger.ledger import Ledger
+from laneway.core.ledger.upkeep import Changes, Upkeep
 from laneway.kube.informer import Informer
 from laneway.kube.kubevirt import VirtualMachine, VirtualMachineInstance
-from laneway.kube.resource import Key, KubeObject, T, key_of
+from laneway.kube.resource import KubeObject
 
 log = logging.getLogger(__name__)
 
@@ -66,22 +67,24 @@ class LedgerSource:
         self._ledger: Ledger | None = None
         self._caches = caches
         self._rest = rest
-        self._asking: dict[Key, Pod] = {}
-        """Pods that may request devices, of all that there are."""
-        self._devices: dict[tuple[str, Key], DeviceFact] = {}
         self._changed = asyncio.Event()
         self._changes = 0
         self._made = -1
         """How many changes had happened before the ledger that there is was made."""
-        self._last: Facts | None = None
-        """What it was made from."""
+        self._upkeep = Upkeep()
+        self._taken: deque[Changes] = deque()
+        self._lock = threading.Lock()
+        self._gathering = Gathering(
+            self._change,
+            vms=caches.vms,
+            instances=caches.instances,
+            pods=caches.pods,
+            nodes=caches.nodes,
+        )
         self._listeners: list[Callable[[Ledger], None]] = []
-        self._follow("claim", caches.claims, devices.of_claim)
-        self._follow("vgpu", caches.vgpus, devices.of_vgpu)
-        self._follow("usb", caches.usb_claims, devices.of_usb_claim)
-        caches.pods.subscribe(self._pod_changed)
-        for informer in (caches.vms, caches.instances, caches.nodes):
-            informer.subscribe(lambda *_: self._change())
+        self._gathering.follow("claim", caches.claims, devices.of_claim)
+        self._gathering.follow("vgpu", caches.vgpus, devices.of_vgpu)
+        self._gathering.follow("usb", caches.usb_claims, devices.of_usb_claim)
 
     @property
     def ledger(self) -> Ledger | None:
@@ -90,8 +93,9 @@ class LedgerSource:
 
     def fresh(self) -> Ledger | None:
         """As of now; None until everything is known."""
-        if self.known.is_set() and (facts := self._news()) is not None:
-            self._put(self._changes, facts, *_timed(facts))
+        if self.known.is_set() and self._made != self._changes:
+            self._taken.append(self._gathering.take())
+            self._put(self._changes, *self._bring_up())
         return self._ledger
 
     def current(self) -> Ledger | None:
@@ -114,9 +118,10 @@ class LedgerSource:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            changes, facts = self._changes, self._news()
-            if facts is not None:
-                self._put(changes, facts, *await asyncio.to_thread(_timed, facts))
+            if self._made != self._changes:
+                changes = self._changes
+                self._taken.append(self._gathering.take())
+                self._put(changes, *await asyncio.to_thread(self._bring_up))
             await asyncio.sleep(self._rest)
 
     def _informers(self) -> list[tuple[str, Informer[KubeObject]]]:
@@ -131,71 +136,26 @@ class LedgerSource:
             ("nodes", caches.nodes),
         ]
 
-    def _follow(
-        self, kind: str, informer: Informer[T], fact_of: Callable[[T], DeviceFact | None]
-    ) -> None:
-        def changed(before: T | None, after: T | None) -> None:
-            if (one := after or before) is None:
-                return
-            key = kind, key_of(one)
-            fact = None if after is None else fact_of(after)
-            if fact == self._devices.get(key):
-                return
-            if fact is None:
-                del self._devices[key]
-            else:
-                self._devices[key] = fact
-            self._change()
-
-        informer.subscribe(changed)
-
-    def _pod_changed(self, before: Pod | None, after: Pod | None) -> None:
-        if after is not None and asks(after):
-            self._asking[key_of(after)] = after
-        elif before is None or self._asking.pop(key_of(before), None) is None:
-            return
-        self._change()
-
     def _change(self) -> None:
         self._changes += 1
         self._changed.set()
 
-    def _news(self) -> Facts | None:
-        """The facts as of now, if they are not those of the ledger that there is."""
-        if self._made == self._changes:
-            return None
-        facts = self._facts()
-        if facts != self._last:
-            return facts
-        self._made = self._changes
-        return None
+    def _bring_up(self) -> tuple[Ledger, float]:
+        """Take in everything in order; also what another thread was about to."""
+        with self._lock:
+            began = time.perf_counter()
+            ledger = self._upkeep.ledger
+            while self._taken:
+                ledger = self._upkeep.apply(self._taken.popleft())
+            return ledger, time.perf_counter() - began
 
-    def _facts(self) -> Facts:
-        there = tuple(self._devices.values())
-        resources = {device.resource for device in there}
-        caches, pods = self._caches, self._asking.values()
-        asking = [
-            *demands.of_vms(caches.vms.store, caches.instances.store, pods),
-            *(one for pod in pods if (one := demands.of_pod(pod, resources)) is not None),
-        ]
-        seen = map(nodes.of_node, caches.nodes.store)
-        # In an order that does not depend on what changed last.
-        return Facts(
-            there,
-            tuple(sorted(asking, key=lambda demand: demand.consumer)),
-            tuple(sorted(seen, key=lambda node: node.name)),
-        )
-
-    def _put(self, changes: int, facts: Facts, ledger: Ledger, seconds: float) -> None:
+    def _put(self, changes: int, ledger: Ledger, seconds: float) -> None:
         if changes < self._made:
             return  # A caller could not wait, and has seen more.
-        self._made, self._last = changes, facts
-        self._ledger, self.build_seconds = ledger, seconds
+        self._made = changes
         self.known.set()
+        if ledger is self._ledger:
+            return
+        self._ledger, self.build_seconds = ledger, seconds
         for listener in self._listeners:
             listener(ledger)
-
-
-def _timed(facts: Facts) -> tuple[Ledger, float]:
-    began = time.perf_counter()
-    return build(facts), time.perf_counter() - began

@@ -1,0 +1,137 @@
+"""The ledger that is kept up equals the one that is made from all facts at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laneway.core.ledger.build import build
+from laneway.core.ledger.facts import (
+    Consumer,
+    ConsumerKind,
+    Demand,
+    DeviceFact,
+    Facts,
+    NodeFact,
+    Phase,
+)
+from laneway.core.ledger.ledger import Ledger
+from laneway.core.ledger.upkeep import Changes, Upkeep
+
+NODES = ["n1", "n2", "n3"]
+RESOURCES = ["r/a", "r/b", "r/c"]
+LABELS = st.dictionaries(st.just("x"), st.sampled_from(["1", "2"]), max_size=1)
+CONSUMERS = st.builds(
+    Consumer, st.sampled_from(ConsumerKind), st.just("d"), st.sampled_from("abcd")
+)
+NAMES = st.sampled_from([f"dev-{number}" for number in range(6)])
+DEVICE = st.builds(
+    DeviceFact,
+    st.sampled_from([*NODES, "unreported"]),
+    st.sampled_from(RESOURCES),
+    NAMES,
+    st.sampled_from(["", "", "", "ill"]),
+    st.none() | st.none() | CONSUMERS,
+)
+COUNTS = st.sampled_from([1, 1, 2, 3, 0, -1, 10**20])
+DEMAND = st.builds(
+    Demand,
+    CONSUMERS,
+    st.sampled_from(Phase),
+    st.dictionaries(st.sampled_from([*RESOURCES, "r/unknown"]), COUNTS, max_size=2),
+    st.sampled_from(["", "", *NODES, "gone"]),
+    LABELS,
+    st.lists(NAMES, max_size=2).map(tuple),
+    st.sampled_from(["", "2026", "2025"]),
+)
+NODE = st.builds(NodeFact, st.sampled_from(NODES), LABELS, st.sampled_from(["", "", "closed"]))
+
+CHANGE = st.one_of(
+    st.tuples(st.just("devices"), st.integers(0, 15), st.none() | DEVICE | DEVICE | DEVICE),
+    st.tuples(st.just("demands"), CONSUMERS, st.none()),
+    DEMAND.map(lambda demand: ("demands", demand.consumer, demand)),
+    DEMAND.map(lambda demand: ("demands", demand.consumer, demand)),
+    st.tuples(st.just("nodes"), st.sampled_from(NODES), st.none()),
+    NODE.map(lambda node: ("nodes", node.name, node)),
+)
+
+
+def judged(facts: dict[str, dict[Any, Any]]) -> Ledger:
+    there = {kind: tuple(known.values()) for kind, known in facts.items()}
+    return build(Facts(**there))
+
+
+@given(
+    st.lists(st.lists(CHANGE, min_size=10, max_size=30), min_size=1, max_size=1),
+    st.lists(st.lists(CHANGE, min_size=1, max_size=3), max_size=12),
+)
+def test_after_any_changes_it_is_the_ledger_made_from_scratch(
+    first: list[list[tuple[str, Any, Any]]], later: list[list[tuple[str, Any, Any]]]
+) -> None:
+    upkeep = Upkeep()
+    facts: dict[str, dict[Any, Any]] = {"devices": {}, "demands": {}, "nodes": {}}
+    for step in [*first, *later]:
+        changes = Changes()
+        for kind, key, value in step:
+            getattr(changes, kind)[key] = value
+            facts[kind].pop(key, None)
+            if value is not None:
+                facts[kind][key] = value
+        ledger = upkeep.apply(changes)
+        expected = judged(facts)
+        for field in Ledger.__struct_fields__:
+            assert getattr(ledger, field) == getattr(expected, field), field
+        assert list(ledger.stocks) == list(expected.stocks)
+
+
+def vm(name: str, *, created: str = "", phase: Phase = Phase.STOPPED) -> Demand:
+    consumer = Consumer(ConsumerKind.VM, "d", name)
+    return Demand(consumer, phase, {"r/a": 1}, created=created)
+
+
+def start(*devices: DeviceFact, demands: tuple[Demand, ...] = ()) -> tuple[Upkeep, Ledger]:
+    upkeep = Upkeep()
+    ledger = upkeep.apply(
+        Changes(
+            dict(enumerate(devices)),
+            {demand.consumer: demand for demand in demands},
+            {device.node: NodeFact(device.node) for device in devices},
+        )
+    )
+    return upkeep, ledger
+
+
+def test_a_ledger_that_was_given_out_stays_as_it_was() -> None:
+    device = DeviceFact("n1", "r/a", "dev-0")
+    upkeep, before = start(device)
+    after = upkeep.apply(Changes(demands={vm("a").consumer: vm("a")}))
+    assert before.stocks["n1", "r/a"].counts.free == 1
+    assert after.stocks["n1", "r/a"].counts.reserved == 1
+
+
+def test_facts_that_are_the_same_give_the_same_ledger() -> None:
+    device = DeviceFact("n1", "r/a", "dev-0")
+    upkeep, before = start(device, demands=(vm("a"),))
+    again = Changes({0: device}, {vm("a").consumer: vm("a")}, {"n1": NodeFact("n1")})
+    assert upkeep.apply(again) is before
+
+
+def test_what_does_not_depend_on_a_change_is_not_made_again() -> None:
+    upkeep, before = start(
+        DeviceFact("n1", "r/a", "dev-0"),
+        DeviceFact("n2", "r/a", "dev-1"),
+        DeviceFact("n1", "r/b", "dev-2"),
+        demands=(vm("a"),),
+    )
+    after = upkeep.apply(Changes({2: DeviceFact("n1", "r/b", "dev-2", "ill")}))
+    changed = {key for key in after.stocks if after.stocks[key] is not before.stocks[key]}
+    assert changed == {("n1", "r/b")}
+
+
+def test_what_is_reserved_stays_so_when_another_device_of_the_stock_changes() -> None:
+    ill = DeviceFact("n1", "r/a", "dev-1", "ill")
+    upkeep, _ = start(DeviceFact("n1", "r/a", "dev-0"), ill, demands=(vm("a"),))
+    after = upkeep.apply(Changes({1: DeviceFact("n1", "r/a", "dev-1", "gone")}))
+    assert after.stocks["n1", "r/a"].counts.reserved == 1
