@@ -1,9 +1,8 @@
 """How much of a mix of requests finds room, by where vGPUs are put: once, and over time.
 
-The policies of the reference tables beside those of `core/packing`, all on the same requests. The
-mixes are ours, below. "lowest" assumes what NVIDIA's driver does in mixed-size mode: a vGPU gets
+All policies of `core/packing` on the same requests, whose mixes are below. "lowest" assumes what NVIDIA's driver does in mixed-size mode: a vGPU gets
 the lowest free slot of its size, and only the GPU can be chosen. "chosen" assumes that the slot can
-be chosen too, as the reference does for its "aware"; on vendor-specific VFIO that is not proved.
+be chosen too; on vendor-specific VFIO that is not proved.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where vGPUs are on GPUs in mixed-size mode, as far as it matters who gets which of them.
 
-A GPU counts only where the places of all its vGPUs are known: the room beside one depends on all.
+A GPU counts only where the places of all its vGPUs are known: the room around one depends on all.
 """
 
 from __future__ import annotations
