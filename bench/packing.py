@@ -1,8 +1,9 @@
 """How much of a mix of requests finds room, by where vGPUs are put: once, and over time.
 
-All policies of `core/packing` on the same requests, whose mixes are below. "lowest" assumes what NVIDIA's driver does in mixed-size mode: a vGPU gets
-the lowest free slot of its size, and only the GPU can be chosen. "chosen" assumes that the slot can
-be chosen too; on vendor-specific VFIO that is not proved.
+All policies of `core/packing` on the same requests, whose mixes are below. "lowest" assumes what
+NVIDIA's driver does in mixed-size mode: a vGPU gets the lowest free slot of its size, and only the
+GPU can be chosen. "chosen" assumes that the slot can be chosen too; on vendor-specific VFIO that is
+not proved.
 """
 
 from __future__ import annotations
