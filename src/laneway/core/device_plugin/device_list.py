@@ -17,6 +17,7 @@ import msgspec
 from laneway.core import names
 from laneway.core.device_plugin.offer import Form, Offer
 from laneway.core.device_plugin.resources import Named, resource_of
+from laneway.core.device_plugin.seats import seats_of
 from laneway.core.inventory import Inventory, UsbDevice, VgpuFunction
 from laneway.core.passthrough.usability import VFIO_DRIVER
 from laneway.core.pci import PciAddress, PciFunction
@@ -94,6 +95,11 @@ def offers(inventory: Inventory, node: str, desired_states: DesiredDevices) -> O
             found.setdefault((mdev.kind, mdev.id), (mdev, _is_not_desired(vgpu, desired_states)))
     for offer, given_up in _usb(inventory.usb, desired_states.usb):
         found.setdefault((offer.kind, offer.id), (offer, given_up))
+    seats = seats_of(inventory)
+    for key, (offer, given_up) in found.items():
+        if offer.address in seats:
+            seat = seats[offer.address]
+            found[key] = (msgspec.structs.replace(offer, seat=seat), given_up)
     return Offers(
         offered=_sorted(offer for offer, given_up in found.values() if not given_up),
         leaving=_sorted(offer for offer, given_up in found.values() if given_up),

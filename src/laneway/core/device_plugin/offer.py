@@ -24,6 +24,18 @@ class Form(StrEnum):
     """A USB device's node."""
 
 
+class Seat(msgspec.Struct, frozen=True):
+    """Where a vGPU is on a GPU whose vGPUs may differ in size."""
+
+    device: str
+    """PCI device id of the GPU."""
+    profile: str
+    start: int
+    """Its first memory slot."""
+    others: tuple[tuple[str, int], ...] = ()
+    """vGPUs of other profiles on the GPU, with their first slots."""
+
+
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """A device under the name by which pods request it."""
 
@@ -46,6 +58,8 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """None where the kernel knows none."""
     usb: tuple[int, int] | None = None
     """Bus and device number."""
+    seat: Seat | None = None
+    """None where it is no such vGPU, or where its place is not known."""
     unhealthy: str = ""
     """Why it cannot be allocated now, in words; empty: it can."""
 

@@ -6,6 +6,10 @@ places hold all that is requested, the fullest is taken, so that empty cards sta
 who want many vGPUs of one, or the card as it is. Where none does, the one with most room is taken,
 so that few are needed. Places of devices that must be taken anyway come first.
 
+Of vGPUs on GPUs in mixed-size mode, that one is taken after which the least room is lost for vGPUs
+of all sizes, if the free ones of its profile are removed (`core/packing`). It goes before fullness:
+the fullest GPU may be one whose last place for a large vGPU would be broken.
+
 Total for any input: what is not said to be free is never chosen, and an odd request gets as much
 of what it requests as there is. The same input always gives the same choice.
 """
@@ -16,7 +20,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from laneway.core.device_plugin.offer import Offer
+from laneway.core.device_plugin.offer import Offer, Seat
+from laneway.core.packing.seats import Costs, costs
 
 _Key = tuple[int | str, ...]
 """Tells a place from others of its level, and puts them in order."""
@@ -36,9 +41,16 @@ class _Site(NamedTuple):
     """Nodes, cards and groups of devices that are taken anyway."""
     held: Counter[_Key]
     """How many devices of each card cannot be had any more."""
+    costs: Mapping[_Key, Costs]
+    """Of each card the vGPUs in the order in which they are best taken, and what each costs."""
+
+    def turn(self, one: str) -> int:
+        """When a device is best taken, among those of its card."""
+        order = [*self.costs.get(self.places[one].card, ())]
+        return order.index(one) if one in order else 0
 
 
-_Rank = Callable[[_Site, _Key, Collection[str], int], tuple[int, ...]]
+_Rank = Callable[[_Site, _Key, Collection[str], int], tuple[float, ...]]
 """How good a place with these free devices is for so many: the lowest is best."""
 
 
@@ -57,7 +69,9 @@ def prefer(
         )
         held = Counter(place.card for one, place in places.items() if one not in pool)
         need = min(size - len(chosen), len(pool))
-        chosen += _pack(_Site(places, near, held), pool, need, _LEVELS)
+        chosen += _pack(
+            _Site(places, near, held, _costs(offers, places, pool)), pool, need, _LEVELS
+        )
     return tuple(chosen)
 
 
@@ -78,28 +92,43 @@ def _pack(
     return taken
 
 
-def _node(site: _Site, node: _Key, room: Collection[str], need: int) -> tuple[int, ...]:
+def _node(site: _Site, node: _Key, room: Collection[str], need: int) -> tuple[float, ...]:
     if len(room) < need:
         return (node not in site.near[_NODE], 1, -len(room))
     cards = _rooms(site, room, _CARD).items()
     return (node not in site.near[_NODE], 0, *min(_card(site, *one, need) for one in cards))
 
 
-def _card(site: _Site, card: _Key, room: Collection[str], need: int) -> tuple[int, ...]:
+def _card(site: _Site, card: _Key, room: Collection[str], need: int) -> tuple[float, ...]:
     if len(room) < need:
         return (card not in site.near[_CARD], 1, -len(room))
-    return (card not in site.near[_CARD], 0, -site.held[card], len(room))
+    lost = sum([*site.costs.get(card, {}).values()][:need])
+    return (card not in site.near[_CARD], 0, lost, -site.held[card], len(room))
 
 
-def _group(site: _Site, group: _Key, room: Collection[str], need: int) -> tuple[int, ...]:
+def _group(site: _Site, group: _Key, room: Collection[str], need: int) -> tuple[float, ...]:
     """The largest that is used up, else the smallest."""
+    turn = min(map(site.turn, room))
     if len(room) > need:
-        return (group not in site.near[_GROUP], 1, len(room))
-    return (group not in site.near[_GROUP], 0, -len(room))
+        return (group not in site.near[_GROUP], 1, turn, len(room))
+    return (group not in site.near[_GROUP], 0, turn, -len(room))
 
 
 _NODE, _CARD, _GROUP = range(len(_Place._fields))
 _LEVELS: Sequence[tuple[int, _Rank]] = ((_NODE, _node), (_CARD, _card), (_GROUP, _group))
+
+
+def _costs(
+    offers: Mapping[str, Offer], places: Mapping[str, _Place], pool: Collection[str]
+) -> Mapping[_Key, Costs]:
+    """Nothing unless they are known of the whole pool: others could not be compared with them."""
+    if not pool or any(one not in offers or offers[one].seat is None for one in pool):
+        return {}
+    cards: dict[_Key, dict[str, Seat]] = {}
+    for one, offer in offers.items():
+        if offer.seat is not None:
+            cards.setdefault(places[one].card, {})[one] = offer.seat
+    return {card: costs(seats, pool) for card, seats in cards.items()}
 
 
 def _rooms(site: _Site, pool: Iterable[str], level: int) -> dict[_Key, list[str]]:

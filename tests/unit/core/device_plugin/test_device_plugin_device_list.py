@@ -15,8 +15,9 @@ from laneway.core.device_plugin.device_list import (
     DesiredDevices,
     offers,
 )
-from laneway.core.device_plugin.offer import Form, Offer
+from laneway.core.device_plugin.offer import Form, Offer, Seat
 from laneway.core.device_plugin.resources import is_extended
+from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import ConfiguredVgpu, Inventory, VgpuFunction
 from laneway.core.pci import PciAddress, PciFunction
 from support.devices import function, stick
@@ -101,6 +102,33 @@ def test_a_mediated_device_is_offered_as_it_is_desired() -> None:
         other = offers(there, "node1", DesiredDevices(profiles=profiles))
         assert not other.offered
         assert [one.id for one in other.leaving] == ["u-1"]
+
+
+@pytest.mark.parametrize(
+    ("mixed", "beside", "seat"),
+    [
+        (True, 8, Seat("25b6", Q4, 4, (("NVIDIA A2-8Q", 8),))),
+        (True, None, None),
+        (False, 8, None),
+        (None, 8, None),
+    ],
+    ids=["all known", "one place unknown", "same size", "mode unknown"],
+)
+def test_a_vgpu_says_its_place_where_sizes_may_differ_and_all_places_are_known(
+    *, mixed: bool | None, beside: int | None, seat: Seat | None
+) -> None:
+    def at(one: VgpuFunction, **fields: Any) -> VgpuFunction:
+        assert one.configured is not None
+        return replace(one, configured=replace(one.configured, **fields))
+
+    other = replace(vgpu("mdev", "NVIDIA A2-8Q"), address=PciAddress(0, 8, 0, 5))
+    there = Inventory(
+        functions=(CARD, FUNCTION),
+        vgpus=(at(vgpu("mdev"), placement=4), at(other, placement=beside, uuid="u-2")),
+        modes={GPU: GpuModes(mixed_size=mixed)},
+    )
+    found = offers(there, "node1", DesiredDevices(profiles={VF: Q4}))
+    assert [(one.id, one.seat) for one in found.offered] == [("u-1", seat)]
 
 
 def test_a_vgpu_that_is_a_function_needs_its_claim_as_well() -> None:

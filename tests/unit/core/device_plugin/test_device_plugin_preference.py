@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.core.device_plugin.offer import Form, Offer
+from laneway.core.device_plugin.offer import Form, Offer, Seat
 from laneway.core.device_plugin.preference import prefer
 from laneway.core.pci import PciAddress
 
@@ -106,6 +106,38 @@ def test_what_is_not_healthy_is_taken_last() -> None:
     offers = by_id(offer("a", unhealthy="gone"), offer("b"))
     assert prefer(offers, ["a", "b"], [], 1) == ("b",)
     assert prefer(offers, ["a", "b", "never heard of"], [], 3)[0] == "b"
+
+
+L40S = ("26b9", "NVIDIA L40S-12Q")
+
+
+def quarters(
+    card: str, bus: int, *starts: int, others: tuple[tuple[str, int], ...] = ()
+) -> dict[str, Offer]:
+    """12 GB vGPUs at these slots of a GPU of 48 GB whose vGPUs may differ in size."""
+    on = f"0000:0{bus}:00.0"
+    return by_id(
+        *(offer(f"{card}{at}", card=on, seat=Seat(*L40S, at, others)) for at in starts),
+    )
+
+
+def test_the_half_of_a_gpu_that_is_in_use_is_filled_first() -> None:
+    offers = quarters("a", 1, 0, 12, 24, 36)
+    free = ["a0", "a12", "a24"]
+    assert prefer(offers, free, [], 1) == ("a24",)
+    assert prefer(offers, free, [], 2) == ("a24", "a0")
+
+
+def test_a_gpu_that_is_less_full_is_taken_where_the_fullest_would_lose_a_place_of_24_gb() -> None:
+    half = (("NVIDIA L40S-24Q", 0),)
+    offers = quarters("a", 1, 24, 36, others=half) | quarters("b", 2, 0, 12, 24, 36)
+    free = [one for one in offers if one != "b0"]
+    assert prefer(offers, free, [], 1) == ("b12",)
+
+
+def test_vgpus_whose_places_are_known_in_part_are_packed_by_number() -> None:
+    offers = quarters("a", 1, 0, 12, 24, 36) | by_id(offer("b0", card="0000:02:00.0"))
+    assert prefer(offers, ["a0", "a12", "a24", "b0"], [], 1) == ("a0",)
 
 
 IDS = st.sampled_from([f"d{at}" for at in range(8)] + ["?", ""])
