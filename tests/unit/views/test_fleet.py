@@ -89,7 +89,7 @@ def test_the_file_has_no_uuid_and_is_read_again() -> None:
     assert read(text.encode()) == _fleet()
 
 
-def test_an_anonymous_file_names_nobody_and_has_the_same_answers() -> None:
+def test_an_anonymous_file_names_no_one_and_has_the_same_answers() -> None:
     fleet = anonymous(_fleet())
     text = write(fleet)
     assert not [word for word in ("team-a", "desk", "n1", "cellar", "zone") if word in text]

@@ -246,7 +246,7 @@ def _change_requests(before: Changed, change: ChangeRequests) -> Changed:
 
 
 def _placing(before: Changed, vms: list[Vm], fleet: Fleet) -> Changed:
-    """These VMs are to be placed anew; what they have is free."""
+    """These VMs are placed again; what they have is free."""
     moved = {vm.name: msgspec.structs.replace(vm, node="") for vm in vms}
     devices = tuple(
         msgspec.structs.replace(one, holder="") if one.holder in moved else one

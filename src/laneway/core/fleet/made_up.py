@@ -1,4 +1,4 @@
-"""Fleets that nobody has, from a few words: `8x l40s`, `4x hgx-h100, 2x a2`.
+"""Made-up fleets, from a few words: `8x l40s`, `4x hgx-h100, 2x a2`.
 
 Each part is so many nodes of one kind: a server that Laneway simulates by its name, or a board of
 the catalogue, which is then the only GPU of its node; `*4` behind it makes that four. The GPUs are

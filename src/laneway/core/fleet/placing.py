@@ -1,7 +1,7 @@
 """Where on a fleet's GPUs the next vGPU goes: what each GPU can take, and which one is preferred.
 
 What a VM has stays where it is. A free vGPU of the profile is used first. Otherwise a vGPU is made
-where there is room beside all others, and as the last choice where there is room once the free ones
+where there is room next to all others, and as the last choice where there is room once the free ones
 of the GPU are removed. `rank` alone holds the preference among these.
 """
 
@@ -38,7 +38,7 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
     kept: tuple[Carried, ...] = ()
     """What stays: held, or placed by the plan, or unhealthy."""
     free: tuple[Carried, ...] = ()
-    """What exists and nobody has."""
+    """What exists without a holder."""
 
     @property
     def card(self) -> Card:

@@ -159,13 +159,13 @@ class _Room:
     def __init__(self, fleet: Fleet, before: _Room | None = None) -> None:
         """`before`: of another moment; GPUs that are the same objects there are not read again."""
         self._fleet = fleet
-        self._by_gpu: dict[int, Shape] = {}
-        known = before._by_gpu if before else {}
+        self.by_gpu: dict[int, Shape] = {}
+        known = before.by_gpu if before else {}
         shapes: dict[Shape, Shape] = {}
         for gpu in fleet.gpus:
             shape = known.get(id(gpu)) or shape_of(gpu)
-            self._by_gpu[id(gpu)] = shapes.setdefault(shape, shape)
-        self._shapes = [self._by_gpu[id(gpu)] for gpu in fleet.gpus]
+            self.by_gpu[id(gpu)] = shapes.setdefault(shape, shape)
+        self._shapes = [self.by_gpu[id(gpu)] for gpu in fleet.gpus]
         self._gpus: defaultdict[str, list[int]] = defaultdict(list)
         for number, gpu in enumerate(fleet.gpus):
             self._gpus[gpu.node].append(number)

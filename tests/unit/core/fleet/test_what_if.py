@@ -136,7 +136,7 @@ def test_without_changes_the_question_is_about_those_that_wait() -> None:
     assert [one.vm for one in more.placed] == ["a/w"]
 
 
-def test_a_mode_changes_only_where_nobody_has_a_vgpu() -> None:
+def test_a_mode_changes_only_where_no_vm_has_a_vgpu() -> None:
     fleet = _holding(made_up("l40s"), 0, ("24Q", "a/vm"))
     found = what_if(fleet, [SetMode(gpus=("l40s-1-000001000",), mode="MixedSize")])
     assert not found.yes
