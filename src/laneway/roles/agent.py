@@ -17,6 +17,7 @@ from laneway.controllers.dra import Slices
 from laneway.controllers.gpu_locks import GpuLocks
 from laneway.controllers.hardware_changes import HardwareChanges
 from laneway.controllers.layouts.owners import Owners
+from laneway.controllers.measuring.gpus import Measuring, Sources, reports
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
 from laneway.controllers.node_labels import NodeLabels
 from laneway.controllers.observing.observer import Observer
@@ -26,7 +27,10 @@ from laneway.controllers.restoring import restored
 from laneway.controllers.sharing.identity import CardIdentity
 from laneway.controllers.sharing.mig_labels import MigLabels
 from laneway.controllers.timing import Timing
+from laneway.controllers.tracing import plan_spans
+from laneway.core.tracing import Tracer
 from laneway.host.hardware import Hardware
+from laneway.host.plans.audit import Ended
 from laneway.host.plans.files import StateError
 from laneway.host.plans.recover import recover
 from laneway.host.plans.state import BusyError
@@ -60,6 +64,7 @@ class Agent:
         files: Hardware | None = None,
         dra: bool = False,
         timing: Timing = Timing(),  # noqa: B008 - frozen
+        tracer: Tracer | None = None,
     ) -> None:
         """`kubelet`: the folder of the node's kubelet; empty where it has none.
 
@@ -67,6 +72,8 @@ class Agent:
         not reach them.
 
         `dra`: say in ResourceSlices what is advertised.
+
+        `tracer`: what takes the spans of changes.
         """
         self.node = node
         self.ready = asyncio.Event()
@@ -74,15 +81,16 @@ class Agent:
         caches = self.caches = NodeCaches(client, node, has_kubelet=bool(kubelet))
         metrics = self._metrics = AgentMetrics(families, node, desired_vgpus=caches.desired_vgpus)
         self.changes = HardwareChanges(client, COMPONENT, node)
-        hardware = self.hardware = hardware._replace(
-            workloads=caches.workload, ended=self.changes.tell
-        )
+        self._tracer = tracer
+        hardware = self.hardware = hardware._replace(workloads=caches.workload, ended=self._ended)
         locks = GpuLocks()
         self.observer = Observer(hardware, locks, metrics)
         self.silent = SilentChanges(hardware.host, self.observer, locks)
         self.recorder = EventRecorder(client, COMPONENT, node)
         identity = CardIdentity(node, gpus=caches.gpus, vgpus=caches.vgpus, migs=caches.migs)
-        context = Context(hardware, self.observer, self.recorder, metrics, locks, identity, timing)
+        context = Context(
+            hardware, self.observer, self.recorder, metrics, locks, identity, timing, tracer
+        )
         self._slices = Slices(node, client, caches.nodes, metrics, publish=dra)
         self._device_plugin = DevicePluginController(
             node,
@@ -93,6 +101,15 @@ class Agent:
             metrics=metrics,
             slices=self._slices,
         )
+        self.measuring = Measuring(
+            node,
+            hardware.executor,
+            locks,
+            Sources(lambda: self.observer.inventory, self._device_plugin.device_status),
+            metrics.measured,
+            seconds=timing.measure,
+        )
+        metrics.counts_reports(lambda: reports(self.observer.inventory, self._device_plugin.xids))
         self._owners = Owners(node, caches.layouts)
         built = Families(node, client, caches, context, self._device_plugin)
         self.publishers = built.publishers(self._owners)
@@ -103,7 +120,7 @@ class Agent:
         self._preparing = Preparing(
             node,
             client,
-            files and files._replace(workloads=caches.workload, ended=self.changes.tell),
+            files and files._replace(workloads=caches.workload, ended=self._ended),
             caches.preparations,
             lambda: self.observer.inventory,
             metrics=metrics,
@@ -111,6 +128,12 @@ class Agent:
         )
         self._mig_labels = MigLabels(node, client, caches.unlabelled_migs, metrics)
         self._labels = NodeLabels(node, client, caches.nodes, built.workloads, metrics)
+
+    def _ended(self, ended: Ended) -> None:
+        self.changes.tell(ended)
+        if self._tracer is not None:
+            for span in plan_spans(self.node, ended):
+                self._tracer(span)
 
     async def run(self) -> None:
         """Keep the node's objects and hardware in step until cancelled.
@@ -175,6 +198,7 @@ class Agent:
             tasks.create_task(self.caches.preparations.run())
             tasks.create_task(self._preparing.run())
             tasks.create_task(self.silent.run())
+            tasks.create_task(self.measuring.run())
             tasks.create_task(self._restore(began))
             for publisher in self.publishers:
                 await publisher.published.wait()
