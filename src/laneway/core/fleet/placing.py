@@ -1,8 +1,8 @@
 """Where on a fleet's GPUs the next vGPU goes: what each GPU can take, and which one is preferred.
 
 What a VM has stays where it is. A free vGPU of the profile is used first. Otherwise a vGPU is made
-where there is room next to all others, and as the last choice where there is room once the free ones
-of the GPU are removed. `rank` alone holds the preference among these.
+where there is room next to all others. As the last choice it is made where there is room once the
+free ones of the GPU are removed. `rank` alone holds the preference among these.
 """
 
 from __future__ import annotations
