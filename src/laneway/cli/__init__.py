@@ -35,6 +35,12 @@ COMMANDS = {
         "laneway.cli.commands.questions:capacity",
         "Show which devices are allocated and free, and what could start.",
     ),
+    "export": Entry(
+        "laneway.cli.commands.planning:export", "Write the cluster to a file, to plan elsewhere."
+    ),
+    "plan": Entry(
+        "laneway.cli.commands.planning:plan", "Answer what would fit if the cluster changed."
+    ),
     "history": Entry(
         "laneway.cli.commands.history:history", "Show who held which device, and when."
     ),

@@ -18,7 +18,7 @@ _STDOUT = "-"
 def write_dump(file: str, *, force: bool) -> None:
     """Write the dump, complete or not at all. Raises Failure."""
     if file != _STDOUT:
-        _check(file, force=force)
+        check(file, force=force)
     dump = dump_of(RealHost())
     devices = sum(line.startswith("P: ") for line in dump.split("\n"))
     if not devices:
@@ -27,7 +27,7 @@ def write_dump(file: str, *, force: bool) -> None:
     if file == _STDOUT:
         click.echo(content, nl=False)
     else:
-        _replace(os.path.realpath(file), content)
+        replace(os.path.realpath(file), content)
     where = "" if file == _STDOUT else f" to {file}"
     click.echo(
         f"Captured {devices} devices{where}; host names, serial numbers and MAC addresses"
@@ -36,7 +36,7 @@ def write_dump(file: str, *, force: bool) -> None:
     )
 
 
-def _check(file: str, *, force: bool) -> None:
+def check(file: str, *, force: bool) -> None:
     """Before the work, say what would be found out after it."""
     try:
         mode = os.stat(file).st_mode
@@ -48,7 +48,7 @@ def _check(file: str, *, force: bool) -> None:
         raise Failure(f"{file} exists; name another file, or replace it with --force")
 
 
-def _replace(file: str, content: bytes) -> None:
+def replace(file: str, content: bytes) -> None:
     """Put the content in place in one step, so that a reader never finds half of it."""
     partial = f"{file}.{os.getpid()}.partial"
     try:

@@ -24,7 +24,9 @@ class Framework(StrEnum):
     UNKNOWN = ""
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True):
+class Node(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """A node of the cluster."""
 
     name: str
@@ -33,7 +35,9 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     """Why nothing new can start there, in words; empty: it can."""
 
 
-class Vgpu(msgspec.Struct, frozen=True, kw_only=True):
+class Vgpu(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """A vGPU that a GPU carries."""
 
     name: str
@@ -50,7 +54,9 @@ class Vgpu(msgspec.Struct, frozen=True, kw_only=True):
     """Why it could not be allocated if it were free, in words."""
 
 
-class Gpu(msgspec.Struct, frozen=True, kw_only=True):
+class Gpu(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """A GPU that can be shared."""
 
     name: str
@@ -80,7 +86,9 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     """By what it is used as a whole (a claim, containers), in words; empty: it is not."""
 
 
-class Device(msgspec.Struct, frozen=True, kw_only=True):
+class Device(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """Any other device that VMs can request: passed through whole, a VF, USB."""
 
     name: str
@@ -90,7 +98,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     unhealthy: str = ""
 
 
-class Vm(msgspec.Struct, frozen=True, kw_only=True):
+class Vm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A VM, or a pod, that requests devices."""
 
     name: str
@@ -107,7 +115,9 @@ class Vm(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it can be moved while it runs (its own settings allow it); None: not known."""
 
 
-class Fleet(msgspec.Struct, frozen=True, kw_only=True):
+class Fleet(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """All of it at one moment."""
 
     nodes: tuple[Node, ...] = ()

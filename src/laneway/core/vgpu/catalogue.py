@@ -87,6 +87,11 @@ def names() -> frozenset[str]:
     return frozenset(line.split("\t", 3)[2] for line in _lines())
 
 
+def every_profile() -> Iterator[VgpuProfile]:
+    """The types of all boards, in the order of the table."""
+    return map(_profile, _lines())
+
+
 def _lines() -> Iterator[str]:
     text = (files("laneway.core") / "data" / "vgpu_types.tsv").read_text("utf-8")
     return iter(text.splitlines()[1:])

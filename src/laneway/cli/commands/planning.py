@@ -1,0 +1,132 @@
+"""`laneway export` and `laneway plan`."""
+
+from __future__ import annotations
+
+import click
+
+from laneway.cli import completion
+from laneway.cli.cluster_options import ClusterChoice, cluster_options
+from laneway.cli.commands.options import plain_output_option
+from laneway.cli.groups import Group
+
+
+@click.command(
+    epilog="""\b
+Examples:
+    laneway export fleet.yaml
+    laneway export --anonymous fleet.json
+    laneway export - | laneway plan what-if --from - --vms '3x L40S-24Q'
+"""
+)
+@click.argument("file", metavar="FILE", default="-", type=click.Path())
+@click.option(
+    "--anonymous",
+    is_flag=True,
+    help="Replace the names and labels of nodes and VMs by neutral ones.",
+)
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@cluster_options
+def export(*, file: str, anonymous: bool, force: bool, where: ClusterChoice) -> None:
+    """Write nodes, GPUs, vGPUs and VMs of the cluster to FILE, to plan elsewhere.
+
+    A FILE that ends in .json is JSON, any other is YAML; - is standard output. The file has no
+    serial numbers, UUIDs or secrets.
+    """
+    from laneway.cli.planning.sources import export as run
+
+    run(file, where, neutral=anonymous, force=force)
+
+
+@click.group(cls=Group)
+def plan() -> None:
+    """Answer what would fit if the cluster changed. Nothing is changed."""
+
+
+@plan.command(
+    "what-if",
+    epilog="""\b
+Examples:
+    laneway plan what-if --vms '3x L40S-24Q'
+    laneway plan what-if --from fleet.yaml --leave node1
+    laneway plan what-if --from '8x l40s' --vms '10x L40S-12Q=2'
+    laneway plan what-if --add-nodes '2x l40s' --mode node1/0000:08:00.0=MixedSize
+    laneway plan what-if --change pool=web:L40S-12Q
+
+Exit status: 0 yes, 3 no, 1 the question could not be answered.
+""",
+)
+@click.option(
+    "--from",
+    "source",
+    metavar="SOURCE",
+    help="An inventory file of 'laneway export', - for standard input, or a fleet in words such as "
+    "'8x l40s, 4x a40*2'. Default: the live cluster.",
+)
+@click.option(
+    "--vms",
+    multiple=True,
+    metavar="'[NUMBERx] RESOURCE[=COUNT],...'",
+    help="Add VMs that request these devices each. Repeat the option for other VMs.",
+)
+@click.option(
+    "--leave",
+    multiple=True,
+    metavar="NODE",
+    shell_complete=completion.nodes,
+    help="Drain or lose this node. Repeat the option for several nodes.",
+)
+@click.option(
+    "--mode",
+    multiple=True,
+    metavar="GPU=MODE",
+    help="Set the mode of a GPU, by name or as NODE/ADDRESS. Repeat the option for several GPUs.",
+)
+@click.option(
+    "--add-nodes", "nodes", multiple=True, metavar="WORDS", help="Add nodes, such as '2x hgx-h100'."
+)
+@click.option(
+    "--add-gpus",
+    "gpus",
+    multiple=True,
+    metavar="'NODE:NUMBERx BOARD'",
+    help="Add GPUs to a node, such as 'node1:2x l40s'.",
+)
+@click.option(
+    "--change",
+    "requests",
+    multiple=True,
+    metavar="VM:RESOURCE[=COUNT],...",
+    help="Have VMs request these devices instead. VM is NAMESPACE/NAME, or KEY=VALUE for a label.",
+)
+@click.option(
+    "-f",
+    "--filename",
+    "files",
+    multiple=True,
+    metavar="PATH",
+    type=click.Path(),
+    help="A YAML file of changes, which come first. Repeat the option for several files.",
+)
+@plain_output_option
+@cluster_options
+def what_if(
+    *,
+    source: str | None,
+    vms: tuple[str, ...],
+    leave: tuple[str, ...],
+    mode: tuple[str, ...],
+    nodes: tuple[str, ...],
+    gpus: tuple[str, ...],
+    requests: tuple[str, ...],
+    files: tuple[str, ...],
+    output: str | None,
+    where: ClusterChoice,
+) -> int:
+    """Say whether VMs have room after changes, where each goes, and why not.
+
+    Without changes, the question is about the VMs that wait today.
+    """
+    from laneway.cli.planning.asked import Asked
+    from laneway.cli.planning.what_if import answer
+
+    return answer(Asked(vms, leave, mode, nodes, gpus, requests, files), source, output, where)

@@ -1,0 +1,1 @@
+"""`laneway export` and `laneway plan`: a fleet as a file, and what would fit if it changed."""

@@ -1,0 +1,292 @@
+"""Changes that `laneway plan what-if` is asked about, as values, and what they make of a fleet.
+
+They are carried out one after the other on a copy of the fleet. A VM whose devices a change takes
+away, and one that is new, ends up in `Changed.to_place`; all other VMs keep what they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
+from typing import TypeVar
+
+import msgspec
+
+from laneway.core.fleet.made_up import MadeUpError, board_of, made_up, made_up_gpu
+from laneway.core.fleet.model import Fleet, Gpu, Vm
+from laneway.core.gpu.modes import Mode, mode_named
+from laneway.core.ledger.facts import Phase
+from laneway.core.phrases import closest, few, line
+
+T = TypeVar("T")
+
+MOST_VMS = 10_000
+
+
+class ChangeError(ValueError):
+    """A change that is not possible on this fleet; says why."""
+
+
+class _Change(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="change",
+):
+    pass
+
+
+class AddVms(_Change, frozen=True, tag="AddVMs"):
+    """So many VMs that are all alike."""
+
+    requests: Mapping[str, int]
+    """Devices by resource."""
+    count: int = 1
+    name: str = "new"
+    selector: Mapping[str, str] = {}
+
+
+class LeaveNode(_Change, frozen=True, tag="LeaveNode"):
+    """A node is drained, or lost: its VMs start elsewhere, and stopped ones move what they keep."""
+
+    node: str
+
+
+class SetMode(_Change, frozen=True, tag="SetMode"):
+    """GPUs get another mode; their free vGPUs go."""
+
+    gpus: tuple[str, ...]
+    """Names, or `NODE/ADDRESS`."""
+    mode: str
+
+
+class AddNodes(_Change, frozen=True, tag="AddNodes"):
+    """Nodes as `made_up` has them: `2x hgx-h100`."""
+
+    nodes: str
+
+
+class AddGpus(_Change, frozen=True, tag="AddGPUs"):
+    """More GPUs of a board in a node."""
+
+    node: str
+    board: str
+    count: int = 1
+
+
+class ChangeRequests(_Change, frozen=True, tag="ChangeRequests"):
+    """VMs request other devices than they do, all of them instead of what they have."""
+
+    requests: Mapping[str, int]
+    vms: tuple[str, ...] = ()
+    """`NAMESPACE/NAME`"""
+    labels: Mapping[str, str] = {}
+    """Also the VMs that have all of these."""
+
+
+Change = AddVms | LeaveNode | SetMode | AddNodes | AddGpus | ChangeRequests
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """A fleet after changes."""
+
+    fleet: Fleet
+    """Without what `to_place` had; they are still among its VMs, on no node."""
+    to_place: tuple[Vm, ...] = ()
+    refused: tuple[str, ...] = ()
+    """What cannot be changed, in words."""
+
+
+def carried_out(fleet: Fleet, changes: Iterable[Change]) -> Changed:
+    """The fleet after all changes. Raises ChangeError."""
+    return reduce(_carry_out, changes, Changed(fleet))
+
+
+def _carry_out(before: Changed, change: Change) -> Changed:
+    match change:
+        case AddVms():
+            return _add_vms(before, change)
+        case LeaveNode():
+            return _leave(before, change.node)
+        case SetMode():
+            return _set_mode(before, change)
+        case AddNodes():
+            return _add_nodes(before, change.nodes)
+        case AddGpus():
+            return _add_gpus(before, change)
+        case ChangeRequests():
+            return _change_requests(before, change)
+
+
+def _add_vms(before: Changed, change: AddVms) -> Changed:
+    _counts(change.requests)
+    if not 1 <= change.count <= MOST_VMS:
+        raise ChangeError(f"{change.count} VMs: use 1 to {MOST_VMS}")
+    names = {vm.name for vm in before.fleet.vms}
+    new: list[Vm] = []
+    number = 0
+    while len(new) < change.count:
+        number += 1
+        if (name := f"{change.name}-{number}") not in names:
+            new.append(
+                Vm(
+                    name=name,
+                    phase=Phase.PENDING,
+                    requests=change.requests,
+                    selector=change.selector,
+                )
+            )
+    return _placing(
+        before, new, msgspec.structs.replace(before.fleet, vms=(*before.fleet.vms, *new))
+    )
+
+
+def _leave(before: Changed, node: str) -> Changed:
+    fleet = before.fleet
+    _known(node, (one.name for one in fleet.nodes), "node")
+    gone = {
+        vgpu.holder for gpu in fleet.gpus if gpu.node == node for vgpu in gpu.vgpus if vgpu.holder
+    }
+    gone |= {one.holder for one in fleet.devices if one.node == node and one.holder}
+    moving = [vm for vm in fleet.vms if vm.requests and (vm.name in gone or vm.node == node)]
+    without = msgspec.structs.replace(
+        fleet,
+        nodes=tuple(one for one in fleet.nodes if one.name != node),
+        gpus=tuple(one for one in fleet.gpus if one.node != node),
+        devices=tuple(one for one in fleet.devices if one.node != node),
+    )
+    return _placing(before, moving, without)
+
+
+def _set_mode(before: Changed, change: SetMode) -> Changed:
+    mode = mode_named(change.mode)
+    if mode is None:
+        raise ChangeError(f"no mode {change.mode[:40]!r}. Use one of {', '.join(Mode)}")
+    fleet = before.fleet
+    names = {}
+    for gpu in fleet.gpus:
+        names[gpu.name] = names[f"{gpu.node}/{gpu.address}"] = gpu.name
+    for name in change.gpus:
+        _known(name, names, "GPU")
+    chosen = {names[name] for name in change.gpus}
+    refused = []
+    gpus = []
+    for gpu in fleet.gpus:
+        holders = [vgpu.holder for vgpu in gpu.vgpus if vgpu.holder]
+        if gpu.name not in chosen or gpu.mode == mode:
+            gpus.append(gpu)
+        elif holders or gpu.claimed:
+            why = f"it carries vGPUs of {few(holders)}" if holders else line(gpu.claimed)
+            refused.append(f"{gpu.name} keeps its mode: {why}")
+            gpus.append(gpu)
+        else:
+            gpus.append(msgspec.structs.replace(gpu, mode=mode, vgpus=(), instances=()))
+    after = msgspec.structs.replace(fleet, gpus=tuple(gpus))
+    return Changed(after, before.to_place, (*before.refused, *refused))
+
+
+def _add_nodes(before: Changed, text: str) -> Changed:
+    fleet = before.fleet
+    more = _described(made_up, text)
+    there = {node.name for node in fleet.nodes}
+    named = {}
+    for node in more.nodes:
+        name, number = f"new-{node.name}", 1
+        while name in there:
+            number += 1
+            name = f"new{number}-{node.name}"
+        there.add(name)
+        named[node.name] = name
+    nodes = (msgspec.structs.replace(one, name=named[one.name]) for one in more.nodes)
+    gpus = (
+        msgspec.structs.replace(
+            one, node=named[one.node], name=named[one.node] + one.name.removeprefix(one.node)
+        )
+        for one in more.gpus
+    )
+    after = msgspec.structs.replace(fleet, nodes=(*fleet.nodes, *nodes), gpus=(*fleet.gpus, *gpus))
+    return Changed(after, before.to_place, before.refused)
+
+
+def _add_gpus(before: Changed, change: AddGpus) -> Changed:
+    fleet = before.fleet
+    _known(change.node, (one.name for one in fleet.nodes), "node")
+    if not 1 <= change.count <= 16:
+        raise ChangeError(f"{change.count} GPUs: use 1 to 16")
+    board, _ = _described(board_of, change.board.lower())
+    there = {gpu.name for gpu in fleet.gpus}
+    new: list[Gpu] = []
+    slot = 0
+    while len(new) < change.count and slot < 255:
+        gpu = made_up_gpu(change.node, board, slot)
+        slot += 1
+        if gpu.name not in there:
+            new.append(gpu)
+    after = msgspec.structs.replace(fleet, gpus=(*fleet.gpus, *new))
+    return Changed(after, before.to_place, before.refused)
+
+
+def _change_requests(before: Changed, change: ChangeRequests) -> Changed:
+    _counts(change.requests)
+    fleet = before.fleet
+    by_name = {vm.name: vm for vm in fleet.vms}
+    for name in change.vms:
+        _known(name, by_name, "VM")
+    chosen = [
+        vm
+        for vm in fleet.vms
+        if vm.name in change.vms or (change.labels and change.labels.items() <= vm.labels.items())
+    ]
+    if not chosen:
+        labels = ", ".join(f"{key}={value}" for key, value in change.labels.items())
+        raise ChangeError(f"no VM has the label {line(labels)}" if labels else "no VM is named")
+    new = [msgspec.structs.replace(vm, requests=change.requests) for vm in chosen]
+    return _placing(before, new, fleet)
+
+
+def _placing(before: Changed, vms: list[Vm], fleet: Fleet) -> Changed:
+    """These VMs are placed again; what they have is free."""
+    moved = {vm.name: msgspec.structs.replace(vm, node="") for vm in vms}
+    devices = tuple(
+        msgspec.structs.replace(one, holder="") if one.holder in moved else one
+        for one in fleet.devices
+    )
+    after = msgspec.structs.replace(
+        fleet,
+        vms=tuple(moved.get(vm.name, vm) for vm in fleet.vms),
+        gpus=tuple(_let_go(gpu, moved) for gpu in fleet.gpus),
+        devices=devices,
+    )
+    rest = (vm for vm in before.to_place if vm.name not in moved)
+    return Changed(after, (*rest, *moved.values()), before.refused)
+
+
+def _let_go(gpu: Gpu, moved: Mapping[str, Vm]) -> Gpu:
+    if not any(vgpu.holder in moved for vgpu in gpu.vgpus):
+        return gpu
+    vgpus = (
+        msgspec.structs.replace(vgpu, holder="") if vgpu.holder in moved else vgpu
+        for vgpu in gpu.vgpus
+    )
+    return msgspec.structs.replace(gpu, vgpus=tuple(vgpus))
+
+
+def _counts(requests: Mapping[str, int]) -> None:
+    if not requests or any(not 1 <= count <= 64 for count in requests.values()):
+        raise ChangeError("a VM requests 1 to 64 of each resource, and of at least one")
+
+
+def _known(name: str, names: Iterable[str], what: str) -> None:
+    there = list(names)
+    if name not in there:
+        meant = closest(name, there)
+        hint = f". Did you mean {meant[0]}?" if meant else f". There are: {few(there)}"
+        raise ChangeError(f"the fleet has no {what} {line(name[:80])}{hint}")
+
+
+def _described(reader: Callable[[str], T], text: str) -> T:
+    try:
+        return reader(text)
+    except MadeUpError as error:
+        raise ChangeError(str(error)) from None

@@ -1,0 +1,147 @@
+"""Where on a fleet's GPUs the next vGPU goes: what each GPU can take, and which one is preferred.
+
+What a VM has stays where it is. A free vGPU of the profile is used first. Otherwise a vGPU is made
+where there is room next to all others. As the last choice it is made where there is room once the
+free ones of the GPU are removed. `rank` alone holds the preference among these.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from functools import lru_cache
+
+import msgspec
+
+from laneway.core.fleet.model import Gpu, Vgpu
+from laneway.core.gpu.modes import Mode
+from laneway.core.names import vgpu_resource_name
+from laneway.core.vgpu.card import Card, card_of
+from laneway.core.vgpu.placement import Carried, arrange, most
+
+
+class How(IntEnum):
+    """How a VM gets a vGPU, the gentlest first."""
+
+    EXISTS = 0
+    MADE = 1
+    MADE_IN_PLACE_OF_FREE = 2
+
+
+class Shape(msgspec.Struct, frozen=True, cache_hash=True):
+    """A GPU as far as room on it matters; GPUs of one shape are interchangeable."""
+
+    device: str
+    profiles: tuple[str, ...]
+    mode: str
+    functions: int
+    claimed: bool
+    kept: tuple[Carried, ...] = ()
+    """What stays: held, or placed by the plan, or unhealthy."""
+    free: tuple[Carried, ...] = ()
+    """What exists without a holder."""
+
+    @property
+    def card(self) -> Card:
+        return card_of(self.device, self.profiles)
+
+    @property
+    def time_sliced(self) -> bool:
+        return not self.claimed and self.mode in ("", Mode.SAME_SIZE, Mode.MIXED_SIZE)
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """A shape that has taken one more vGPU."""
+
+    shape: Shape
+    how: How
+    profile: str
+    start: int | None
+    room_mib: int
+    """What is left of the GPU's memory."""
+
+
+resource_of = lru_cache(maxsize=4096)(vgpu_resource_name)
+
+
+def shape_of(gpu: Gpu) -> Shape:
+    """A GPU of a fleet as it is."""
+    kept: list[Carried] = []
+    free: list[Carried] = []
+    for vgpu in gpu.vgpus:
+        stays = vgpu.holder or vgpu.unhealthy
+        (kept if stays else free).append(_carried(vgpu))
+    return Shape(
+        gpu.device,
+        gpu.profiles,
+        gpu.mode,
+        gpu.functions,
+        bool(gpu.claimed),
+        _ordered(kept),
+        _ordered(free),
+    )
+
+
+def _carried(vgpu: Vgpu) -> Carried:
+    return Carried(vgpu.profile, vgpu.slot)
+
+
+def _ordered(vgpus: list[Carried]) -> tuple[Carried, ...]:
+    return tuple(
+        sorted(vgpus, key=lambda one: (one.profile, -1 if one.start is None else one.start))
+    )
+
+
+def rank(taken: Taken) -> tuple[int, int]:
+    """The least is preferred: what exists, and then the fullest GPU."""
+    return taken.how, taken.room_mib
+
+
+@lru_cache(maxsize=65536)
+def take(shape: Shape, resource: str) -> Taken | None:
+    """One more vGPU of a resource on a GPU; None where it has no room for it."""
+    if shape.claimed:
+        return None
+    for index, one in enumerate(shape.free):
+        if resource_of(one.profile) == resource:
+            rest = shape.free[:index] + shape.free[index + 1 :]
+            return _taken(shape, one, rest, How.EXISTS)
+    profile = offered(shape, resource)
+    if not profile:
+        return None
+    mixed = shape.mode == Mode.MIXED_SIZE
+    for free, how in ((shape.free, How.MADE), ((), How.MADE_IN_PLACE_OF_FREE)):
+        there = shape.kept + free
+        if shape.functions and len(there) >= shape.functions:
+            continue
+        placed = arrange(shape.card, there, {profile: 1}, mixed=mixed)
+        if placed is not None:
+            return _taken(shape, Carried(profile, placed[0].start), free, how)
+    return None
+
+
+def offered(shape: Shape, resource: str) -> str:
+    """The profile that the GPU can be given for a resource; empty: none."""
+    if not shape.time_sliced:
+        return ""
+    return next((name for name in shape.card.kinds if resource_of(name) == resource), "")
+
+
+@lru_cache(maxsize=65536)
+def room_for(shape: Shape, resource: str) -> int:
+    """How many vGPUs of one resource VMs could get there, if it were the only one."""
+    ready = sum(resource_of(one.profile) == resource for one in shape.free)
+    profile = offered(shape, resource)
+    if shape.claimed or not profile:
+        return 0 if shape.claimed else ready
+    mixed = shape.mode == Mode.MIXED_SIZE
+    count = most(shape.card, shape.kept, profile, mixed=mixed)
+    if shape.functions:
+        count = min(count, max(0, shape.functions - len(shape.kept)))
+    return max(ready, count)
+
+
+def _taken(shape: Shape, one: Carried, free: tuple[Carried, ...], how: How) -> Taken:
+    after = msgspec.structs.replace(shape, kept=_ordered([*shape.kept, one]), free=free)
+    kinds = shape.card.kinds
+    used = sum(kinds[each.profile].framebuffer_mib for each in after.kept if each.profile in kinds)
+    return Taken(after, how, one.profile, one.start, shape.card.region * 1024 - used)

@@ -1,0 +1,189 @@
+"""A cluster as the planner's fleet: from the ledger's facts, and the GPUs as they are assembled.
+
+Who has a vGPU is what the ledger says, so that the plan reserves for stopped VMs what they keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from laneway.api import VGPU_CONFIGURED, VGPUDevice
+from laneway.core.fleet.model import Device, Fleet, Framework, Gpu, Node, Vgpu, Vm
+from laneway.core.ledger.build import build
+from laneway.core.ledger.facts import Consumer, ConsumerKind, DeviceFact, Facts
+from laneway.core.vgpu.profiles import profiles_on
+from laneway.views import gpus as assembled
+
+_UNHEALTHY_WITHOUT_FACT = "it is not advertised to VMs"
+
+
+def observed(facts: Facts, gpus: Iterable[assembled.Gpu], unreadable: Iterable[str] = ()) -> Fleet:
+    """The fleet."""
+    ledger = build(facts)
+    holders = {
+        name: _name(taking.consumer)
+        for stock in ledger.stocks.values()
+        for name, taking in stock.taken.items()
+    }
+    devices = {device.name: device for device in facts.devices}
+    found = tuple(_gpu(gpu, devices, holders) for gpu in gpus)
+    carried = {vgpu.name for gpu in found for vgpu in gpu.vgpus}
+    nodes = {
+        node: Node(name=node, labels=fact.labels, closed=fact.closed)
+        for node, fact in ledger.nodes.items()
+    }
+    for gpu in found:
+        nodes.setdefault(gpu.node, Node(name=gpu.node))
+    return Fleet(
+        nodes=tuple(nodes[name] for name in sorted(nodes)),
+        gpus=found,
+        devices=tuple(
+            Device(
+                name=device.name,
+                node=device.node,
+                resource=device.resource,
+                holder=holders.get(device.name, ""),
+                unhealthy=device.unhealthy,
+            )
+            for device in sorted(devices.values(), key=lambda one: one.name)
+            if device.name not in carried
+        ),
+        vms=tuple(
+            Vm(
+                name=_name(consumer),
+                phase=demand.phase,
+                requests={name: count for name, count in demand.requests.items() if count > 0},
+                node=demand.node,
+                selector=demand.selector,
+                labels=demand.labels,
+                created=demand.created,
+            )
+            for consumer, demand in sorted(ledger.demands.items())
+        ),
+        unreadable=tuple(unreadable),
+    )
+
+
+def _gpu(gpu: assembled.Gpu, devices: Mapping[str, DeviceFact], holders: Mapping[str, str]) -> Gpu:
+    pci = gpu.pci.status if gpu.pci is not None else None
+    known = profiles_on(pci.device_id, pci.subsystem_device_id) if pci is not None else ()
+    listed = {name for vgpu in gpu.vgpus for name in vgpu.status.available_types}
+    listed |= {*gpu.device.status.fits, *gpu.device.status.configured}
+    # A GPU that is full lists nothing more: its board is that of the profiles that it has.
+    boards = {one.board for one in known if one.name in listed}
+    names = listed | {one.name for one in known if not boards or one.board in boards}
+    frameworks = {vgpu.status.framework for vgpu in gpu.vgpus} - {""}
+    return Gpu(
+        name=gpu.name,
+        node=gpu.node,
+        address=gpu.address,
+        device=pci.device_id if pci is not None else "0000",
+        subsystem=pci.subsystem_device_id if pci is not None else "",
+        board=gpu.board,
+        mode=gpu.device.status.mode,
+        functions=len(gpu.vgpus),
+        framework=Framework(frameworks.pop()) if len(frameworks) == 1 else Framework.UNKNOWN,
+        profiles=tuple(sorted(names)),
+        vgpus=tuple(
+            _vgpu(vgpu, devices, holders)
+            for vgpu in gpu.vgpus
+            if vgpu.status.vgpu_status == VGPU_CONFIGURED
+        ),
+        claimed="it is claimed as a whole" if gpu.claim is not None else "",
+    )
+
+
+def _vgpu(vgpu: VGPUDevice, devices: Mapping[str, DeviceFact], holders: Mapping[str, str]) -> Vgpu:
+    name = vgpu.metadata.name
+    device = devices.get(name)
+    return Vgpu(
+        name=name,
+        profile=vgpu.status.configure_vgpu_type_name,
+        slot=vgpu.status.placement,
+        instance=vgpu.status.gpu_instance,
+        holder=holders.get(name, ""),
+        unhealthy=device.unhealthy if device is not None else _UNHEALTHY_WITHOUT_FACT,
+    )
+
+
+def _name(consumer: Consumer) -> str:
+    path = f"{consumer.namespace}/{consumer.name}" if consumer.namespace else consumer.name
+    return f"pod {path}" if consumer.kind is ConsumerKind.POD else path
+
+
+def anonymous(fleet: Fleet) -> Fleet:
+    """The same with neutral names of nodes and VMs, without labels, and without words of others."""
+    nodes = {node.name: f"node-{n}" for n, node in enumerate(fleet.nodes, 1)}
+    vms = {vm.name: f"vm/vm-{n}" for n, vm in enumerate(fleet.vms, 1)}
+    holders = [vgpu.holder for gpu in fleet.gpus for vgpu in gpu.vgpus]
+    for holder in filter(None, (*holders, *(device.holder for device in fleet.devices))):
+        vms.setdefault(holder, f"vm/vm-{len(vms) + 1}")
+    replace = msgspec.structs.replace
+    labels: dict[tuple[str, str], str] = {}
+    said = [*(node.labels for node in fleet.nodes), *(vm.labels for vm in fleet.vms)]
+    said += [vm.selector for vm in fleet.vms]
+    for pair in (pair for one in said for pair in one.items()):
+        labels.setdefault(pair, f"label-{len(labels) + 1}")
+    resources = {
+        device.resource: f"device/{n}"
+        for n, device in enumerate(fleet.devices, 1)
+        if device.name in device.resource
+    }
+
+    def plain(pairs: Mapping[str, str]) -> dict[str, str]:
+        return {labels[pair]: "" for pair in pairs.items()}
+
+    return Fleet(
+        nodes=tuple(
+            replace(
+                node,
+                name=nodes[node.name],
+                labels=plain(node.labels),
+                closed="it is closed" if node.closed else "",
+            )
+            for node in fleet.nodes
+        ),
+        gpus=tuple(
+            replace(
+                gpu,
+                name=f"gpu-{n}",
+                node=nodes[gpu.node],
+                claimed="it is in use as a whole" if gpu.claimed else "",
+                vgpus=tuple(
+                    replace(
+                        vgpu,
+                        name=f"vgpu-{n}-{m}",
+                        holder=vms.get(vgpu.holder, ""),
+                        unhealthy="it is unhealthy" if vgpu.unhealthy else "",
+                    )
+                    for m, vgpu in enumerate(gpu.vgpus, 1)
+                ),
+            )
+            for n, gpu in enumerate(fleet.gpus, 1)
+        ),
+        devices=tuple(
+            replace(
+                device,
+                name=f"device-{n}",
+                node=nodes[device.node],
+                resource=resources.get(device.resource, device.resource),
+                holder=vms.get(device.holder, ""),
+                unhealthy="it is unhealthy" if device.unhealthy else "",
+            )
+            for n, device in enumerate(fleet.devices, 1)
+        ),
+        vms=tuple(
+            replace(
+                vm,
+                name=vms[vm.name],
+                node=nodes.get(vm.node, ""),
+                labels=plain(vm.labels),
+                selector=plain(vm.selector),
+                requests={resources.get(k, k): v for k, v in vm.requests.items()},
+            )
+            for vm in fleet.vms
+        ),
+        unreadable=("some resources could not be read",) if fleet.unreadable else (),
+    )

@@ -1,0 +1,72 @@
+"""`laneway plan what-if` without a cluster: its report, exit statuses, and files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from laneway.cli import cli
+from laneway.core.fleet.inventory_file import write
+from laneway.core.fleet.made_up import made_up
+
+_REPORT = """\
+No: of 5 VMs there is room for 4.
+  new-1: node l40s-2: NVIDIA L40S-24Q on l40s-2-000001000, made
+  new-2: node l40s-2: NVIDIA L40S-24Q on l40s-2-000001000, made
+  new-3: node l40s-2: NVIDIA L40S-24Q on l40s-2-000002000, made
+  new-4: node l40s-2: NVIDIA L40S-24Q on l40s-2-000002000, made
+  no room for new-5: 1 x nvidia.com/NVIDIA_L40S-24Q: 2 GPUs with too little free memory
+  room for nvidia.com/NVIDIA_L40S-24Q: 0, today 8
+"""
+
+
+def _ask(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["plan", "what-if", *arguments], standalone_mode=False)
+
+
+def test_the_report_says_where_why_not_and_what_is_left() -> None:
+    asked = _ask("--from", "2x l40s", "--vms", "5x L40S-24Q", "--leave", "l40s-1")
+    assert (asked.return_value, asked.output) == (3, _REPORT)
+
+
+def test_a_file_is_the_same_fleet_as_the_words(tmp_path: Path) -> None:
+    for name in ("fleet.yaml", "fleet.json"):
+        path = tmp_path / name
+        path.write_text(write(made_up("2x l40s"), as_json=name.endswith(".json")))
+        asked = _ask("--from", str(path), "--vms", "5x L40S-24Q", "--leave", "l40s-1")
+        assert asked.output == _REPORT
+
+
+def test_changes_of_a_file_come_first(tmp_path: Path) -> None:
+    path = tmp_path / "changes.yaml"
+    path.write_text(
+        "kind: FleetChanges\nversion: 1\nchanges:\n- {change: AddNodes, nodes: 2x a40}\n"
+        "- {change: AddVMs, count: 2, requests: {A40-48Q: 1}, name: from-file}\n"
+    )
+    asked = _ask("--from", "l40s", "-f", str(path), "-o", "json")
+    document = json.loads(asked.output)
+    assert asked.return_value == 0
+    assert document["answer"] is True
+    assert [one["vm"] for one in document["placed"]] == ["from-file-1", "from-file-2"]
+    assert {one["node"] for one in document["placed"]} == {"new-a40-1", "new-a40-2"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--from", "nothing.yaml"), "there is no such file"),
+        (("--from", "l40s", "--vms", "L40S-23Q"), "no node has a resource L40S-23Q"),
+        (("--from", "l40s", "--mode", "l40s-1-000001000=Fast"), "no mode 'Fast'"),
+        (("--from", "l40s", "--leave", "n"), "the fleet has no node n"),
+        (("--from", "l40s", "-f", __file__), "this is not a file of changes"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_one_line(
+    arguments: tuple[str, ...], words: str
+) -> None:
+    asked = _ask(*arguments)
+    assert asked.exception is not None
+    assert words in str(asked.exception)
