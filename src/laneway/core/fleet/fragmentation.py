@@ -1,7 +1,7 @@
 """How much of what is free can be used as one vGPU, and how much of it by vGPUs of each profile.
 
-The measure is defined by what can be made now, in the mode that a GPU is in, beside the vGPUs that
-it carries; memory of a vGPU that nobody has is not free, for it is that vGPU's. It never compares
+The measure is defined by what can be made now, in the mode that a GPU is in, with the vGPUs that it
+carries; memory of a vGPU that no VM has is not free, for it is that vGPU's. It never compares
 with a better arrangement: `core.fleet.moves` finds those.
 
 - Of a GPU: 1 - the largest vGPU that can still be made / the memory without a vGPU.

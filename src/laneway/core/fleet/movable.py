@@ -105,5 +105,5 @@ def may_go(
 
 
 def unused(gpu: Gpu) -> tuple[Vgpu, ...]:
-    """The vGPUs that nobody has."""
+    """The vGPUs that no VM or pod has."""
     return tuple(one for one in gpu.vgpus if not one.holder)

@@ -2,7 +2,7 @@
 
 A move is a live migration of a running VM to another node, or the start of a stopped one on another
 GPU than the one kept for it. Each VM moves once at the most, with all of its vGPUs, and nothing
-else is touched. vGPUs that nobody has are free room; those in the way are named.
+else is touched. vGPUs without a holder are free room; those in the way are named.
 
 The answer is exact. The search asks whether no move suffices, then one, then two: each wanted vGPU
 goes to some GPU, whatever must leave there goes to another, and so on, within the number of moves.
@@ -77,7 +77,7 @@ class Moves(msgspec.Struct, frozen=True):
     places: tuple[tuple[str, str], ...] = ()
     """Profile and GPU of each wanted vGPU."""
     in_the_way: tuple[str, ...] = ()
-    """VGPUDevices that nobody has and that are to be disabled first."""
+    """VGPUDevices without a holder that are to be disabled first."""
     stay: Mapping[str, str] = {}
     """Holders that were not moved, and why."""
 
@@ -171,7 +171,7 @@ def _move(fleet: Fleet, unit: Unit, targets: tuple[int, ...]) -> Move:
 
 
 def _in_the_way(fleet: Fleet, found: Assignment) -> tuple[str, ...]:
-    """Unused vGPUs that cannot stay beside what comes; those of a profile that comes serve it."""
+    """Unused vGPUs that cannot stay with what comes; those of a profile that comes serve it."""
     arrivals: dict[int, Counter[str]] = {}
     leave: set[str] = set()
     for unit, targets in found:

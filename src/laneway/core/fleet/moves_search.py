@@ -160,7 +160,7 @@ class Search:
         return found
 
     def _kind_of(self, holder: str) -> str:
-        """The same for holders that can be exchanged on a GPU: those that stay, or have one vGPU."""
+        """The same for holders that can be exchanged: those that stay, or have one vGPU."""
         unit = self._movable.get(holder)
         if unit is None:
             return ""
