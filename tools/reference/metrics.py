@@ -40,7 +40,7 @@ _TYPES = {
 }
 _NAME = re.compile(r"laneway_[a-z_]+")
 _PARTS = {
-    "Agent": ("controllers/metrics.py",),
+    "Agent": ("controllers/metrics.py", "controllers/measuring/"),
     "Manager": ("controllers/cluster/", "controllers/ledger/"),
     "Webhook": ("admission/metrics.py",),
     "Webhook for machine pools": ("admission/machine_pools/",),

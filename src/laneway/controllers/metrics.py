@@ -17,6 +17,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from laneway.controllers.measuring.metrics import MeasurementCollector, Measurements, Reports
 from laneway.core import census
 from laneway.core.fleet.fragmentation import by_profile, score
 from laneway.core.inventory import Inventory
@@ -92,6 +93,8 @@ class MetricFamilies:
         registry.register(self.devices)
         self.allocated = AllocationCollector()
         registry.register(self.allocated)
+        self.measured = MeasurementCollector()
+        registry.register(self.measured)
 
 
 class DeviceCollector(Collector):
@@ -235,7 +238,7 @@ _DEVICES: dict[str, tuple[str, tuple[str, ...], Count]] = {
     ),
     "laneway_gpu_fragmentation": (
         "1 - the largest vGPU that still fits / the memory without a vGPU; 0 where all is in use.",
-        ("address",),
+        ("gpu",),
         _fragmentation,
     ),
     "laneway_node_fragmentation": (
@@ -278,6 +281,14 @@ class AgentMetrics:
     def counts_allocations(self, allocated: AllocationCountsOf) -> None:
         """Where to read what pods have."""
         self._families.allocated.put(self._node, allocated)
+
+    def measured(self, measurements: Measurements) -> None:
+        """The driver was asked what it measures."""
+        self._families.measured.put(self._node, measurements)
+
+    def counts_reports(self, reports: Callable[[], Reports]) -> None:
+        """Where to read which errors GPUs have reported."""
+        self._families.measured.put_reports(self._node, reports)
 
     def uevent(self, subsystem: str) -> None:
         """One kernel event arrived."""

@@ -18,3 +18,5 @@ class Timing(NamedTuple):
     """How long the writer of a layout's entry has to bring the sum up to date before others do."""
     renumber: float = 5.0
     """After the API server or the state folder refused that a desired state follows its card."""
+    measure: float = 30.0
+    """Between two questions to the driver about what it measures of GPUs and vGPUs."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-LIMIT = 64 * 1024
-"""Bytes kept of each stream."""
+LIMIT = 512 * 1024
+"""Bytes kept of each stream: more than `nvidia-smi` prints of 128 vGPUs."""
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.?)", re.DOTALL)
 """What a terminal obeys: colours and movements, titles, and the short ones."""
 
@@ -42,6 +42,8 @@ def clean(data: bytes) -> str:
     """Bytes as text of printable characters, tabs and newlines."""
     text = _SEQUENCE.sub("", data.decode("utf-8", "replace"))
     text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text  # So is nearly all output, and some is long.
     return "".join(char for char in text if char.isprintable() or char in "\t\n")
 
 

@@ -56,13 +56,15 @@ async def examine(
 def _files(host: Host, state: str, kubelet: str, log: str, *, sriov_manage: bool) -> NodeFacts:
     look = _Look(host)
     inventory = scan(host)
+    cpuinfo = look.text(iommu.CPUINFO)
     taken, quarantined = _remembered(host, state, look)
     kubelet_state, sockets = _kubelet(look, kubelet)
     return NodeFacts(
         inventory=inventory,
         kernel=modules.kernel_release(host),
         arguments=tuple(look.text("/proc/cmdline").split()),
-        processor=iommu.processor_vendor(look.text(iommu.CPUINFO)),
+        processor=iommu.processor_vendor(cpuinfo),
+        virtual=iommu.is_virtual(cpuinfo),
         iommu_groups=len(look.names(iommu.GROUPS)),
         iommu_tables=tuple(one for one in iommu.TABLES if host.exists(f"{ACPI_TABLES}/{one}")),
         remapping=_remapping(look),

@@ -1,4 +1,4 @@
-"""Where a machine shows whether it has an IOMMU, and whose."""
+"""Where a machine shows whether it has an IOMMU, and whose, and whether it is a VM itself."""
 
 from __future__ import annotations
 
@@ -15,3 +15,9 @@ def processor_vendor(cpuinfo: str) -> str:
         if key.strip() == "vendor_id":
             return value.strip()
     return ""
+
+
+def is_virtual(cpuinfo: str) -> bool:
+    """Whether a hypervisor runs this machine: x86 processors have a flag for it, set by all."""
+    flags = (line.partition(":") for line in cpuinfo.splitlines())
+    return any(key.strip() == "flags" and "hypervisor" in of.split() for key, _, of in flags)

@@ -17,6 +17,7 @@ from laneway.controllers.dra import Slices
 from laneway.controllers.gpu_locks import GpuLocks
 from laneway.controllers.hardware_changes import HardwareChanges
 from laneway.controllers.layouts.owners import Owners
+from laneway.controllers.measuring.gpus import Measuring, Sources, reports
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
 from laneway.controllers.node_labels import NodeLabels
 from laneway.controllers.observing.observer import Observer
@@ -93,6 +94,15 @@ class Agent:
             metrics=metrics,
             slices=self._slices,
         )
+        self.measuring = Measuring(
+            node,
+            hardware.executor,
+            locks,
+            Sources(lambda: self.observer.inventory, self._device_plugin.device_status),
+            metrics.measured,
+            seconds=timing.measure,
+        )
+        metrics.counts_reports(lambda: reports(self.observer.inventory, self._device_plugin.xids))
         self._owners = Owners(node, caches.layouts)
         built = Families(node, client, caches, context, self._device_plugin)
         self.publishers = built.publishers(self._owners)
@@ -175,6 +185,7 @@ class Agent:
             tasks.create_task(self.caches.preparations.run())
             tasks.create_task(self._preparing.run())
             tasks.create_task(self.silent.run())
+            tasks.create_task(self.measuring.run())
             tasks.create_task(self._restore(began))
             for publisher in self.publishers:
                 await publisher.published.wait()

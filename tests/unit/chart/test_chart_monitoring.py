@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from laneway.admission.machine_pools.metrics import PoolMetrics
 from laneway.admission.metrics import AdmissionMetrics
 from laneway.controllers.cluster.metrics import ManagerMetrics
+from laneway.controllers.measuring.metrics import PER_GPU, PER_VGPU
 from laneway.controllers.metrics import _DEVICES, MetricFamilies
 from laneway.vsphere.fleet.metrics import FleetMetrics
 from support.chart import FOLDER, MANAGEMENT, NAMESPACE, ROOT, find, render
@@ -53,12 +54,18 @@ def known() -> dict[str, set[str]]:
         for collector in one._collector_to_names:
             if hasattr(collector, "_labelnames"):
                 found[SUFFIX.sub("", collector._name)] = set(collector._labelnames)
-    found |= {name: {"node", *labels} for name, (_, labels, _) in _DEVICES.items()}
+    for table in (_DEVICES, PER_GPU, PER_VGPU):
+        found |= {name: {"node", *labels} for name, (_, labels, _) in table.items()}
     # These are made when they are requested.
     made: dict[str, set[str]] = {
         "laneway_device_plugin_devices": {"node", "resource", "state"},
         "laneway_device_plugin_registrations": {"node", "resource"},
         "laneway_device_plugin_allocate_failures": {"node", "resource"},
+        "laneway_gpu_ecc_errors": {"node", "gpu", "severity", "counter"},
+        "laneway_gpu_faults": {"node", "gpu", "xid"},
+        "laneway_gpu_query_failures": {"node", "query"},
+        "laneway_gpu_query_success": {"node", "query"},
+        "laneway_gpu_xids": {"node", "gpu", "xid"},
         "laneway_ledger_devices": {"node", "resource", "state"},
         "laneway_ledger_short": {"resource", "phase"},
         "laneway_ledger_build_seconds": set(),

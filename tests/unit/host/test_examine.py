@@ -36,7 +36,8 @@ async def test_a_node_tells_kernel_interrupts_memory_and_programs(host: Any) -> 
     node = host(
         {
             "/proc/cmdline": "quiet intel_iommu=on\n",
-            "/proc/cpuinfo": "processor\t: 0\nvendor_id\t: GenuineIntel\n",
+            "/proc/cpuinfo": "processor\t: 0\nvendor_id\t: GenuineIntel\n"
+            "flags\t\t: fpu hypervisor aes\n",
             "/proc/interrupts": " 1: 9 IR-IO-APIC 1-edge i8042\n 9: 0 IR-PCI-MSI 4-edge nvme0\n",
             "/proc/meminfo": "MemTotal: 1 kB\nHugePages_Total:       0\n",
             "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "0\n",
@@ -56,6 +57,7 @@ async def test_a_node_tells_kernel_interrupts_memory_and_programs(host: Any) -> 
     facts = await examine(node, NoPrograms(), "")
     assert facts.arguments == ("quiet", "intel_iommu=on")
     assert facts.processor == "GenuineIntel"
+    assert facts.virtual
     assert facts.remapping is True
     assert facts.unsafe_interrupts
     assert facts.huge_pages == 12
@@ -70,6 +72,7 @@ async def test_a_node_tells_kernel_interrupts_memory_and_programs(host: Any) -> 
 
 async def test_an_empty_machine_has_neutral_facts(host: Any) -> None:
     facts = await examine(host({}), NoPrograms(), "")
+    assert not facts.virtual
     assert facts.remapping is None
     assert facts.huge_pages is None
     assert facts.kubelet_state == "none"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 
 import pytest
 
@@ -263,6 +264,14 @@ def test_lists_look_like_the_real_ones(rtx: SimulatedHost, a100: SimulatedHost) 
     placements = ok(smi(a100, f"mig -i {A100} -lgipp")).splitlines()
     assert placements[0] == "GPU  0 Profile ID 19 Placements: {0,1,2,3,4,5,6}:1"
     assert placements[-1] == "GPU  0 Profile ID  0 Placement : {0}:8"
+
+
+@pytest.mark.parametrize("listing", ["lgip", "lgipp"])
+def test_a_simulated_h100_lists_what_a_real_one_does(listing: str) -> None:
+    recorded = Path(__file__).parents[2] / "data" / "h100-580" / f"{listing}.txt"
+    host = build(parse_spec("hgx-h100"), "node")
+    said = ok(smi(host, f"mig -i 0 -{listing}"))
+    assert said.splitlines() == recorded.read_text().splitlines()
 
 
 def test_what_does_not_fit_is_refused_and_what_came_before_stays(a100: SimulatedHost) -> None:

@@ -124,7 +124,7 @@ class DevicePluginController:
         self._moved = asyncio.Event()
         self._permission = Permission(client, self.poke)
         self._looking = Looking(hardware, self.poke)
-        self._xids = Xids(hardware.host)
+        self.xids = Xids(hardware.host)
         gate = Gate(node, client, caches, kubelet)
         self._plugins = Plugins(kubelet, gate) if kubelet else None
         self._allocations = (
@@ -230,13 +230,13 @@ class DevicePluginController:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._permission.run())
             tasks.create_task(self._looking.run())
-            self._xids.subscribe(self.poke)
-            tasks.create_task(self._xids.run())
+            self.xids.subscribe(self.poke)
+            tasks.create_task(self.xids.run())
             # A kubelet must not take a card for sound because its errors have not been read yet,
             # nor for free because it is not reported yet that a ResourceClaim has it.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SETTLING_SECONDS):
-                    await self._xids.caught_up.wait()
+                    await self.xids.caught_up.wait()
                     await self._slices.known.wait()
             self._begun = True
             self._refresh()
@@ -286,7 +286,7 @@ class DevicePluginController:
         owners = self._allocations.owners if self._allocations else None
         facts = Facts(
             quarantined=self._looking.quarantined,
-            faults=self._xids.faults,
+            faults=self.xids.faults,
             owners=owners,
             fresh=tuple(self._plugins.recent_allocations()) if self._plugins else (),
             wanting=self._allocations.wanting if self._allocations else (),

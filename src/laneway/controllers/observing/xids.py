@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from laneway.core.kernel.log import CAUGHT_UP
@@ -29,6 +30,8 @@ class Xids:
         self._faults: dict[PciAddress, Fault] = {}
         self._reported: dict[PciAddress, Fault] = {}
         self._listeners: list[Callable[[], None]] = []
+        self.reports: Counter[tuple[PciAddress, int]] = Counter()
+        """How often the log has each error of a card, also those after which it is sound."""
         self.caught_up = asyncio.Event()
         """Set once all that was in the log has been read, or when it cannot be read."""
         self.unavailable = ""
@@ -38,6 +41,11 @@ class Xids:
     def faults(self) -> Mapping[PciAddress, str]:
         """What is wrong, in words, by function 0 of the card."""
         return {card: words(card, fault) for card, fault in self._faults.items()}
+
+    @property
+    def codes(self) -> Mapping[PciAddress, int]:
+        """The number of what is wrong, by function 0 of the card."""
+        return {card: fault.code for card, fault in self._faults.items()}
 
     def of(self, address: PciAddress) -> str:
         """What is wrong with the card that has a function in this slot, in words; or empty."""
@@ -64,6 +72,7 @@ class Xids:
 
     def _take(self, message: str) -> None:
         if xid := parse_xid(message):
+            self.reports[xid.card, xid.code] += 1
             fault = after(self._faults.pop(xid.card, None), xid)
             if fault is not None:
                 self._faults[xid.card] = fault

@@ -156,7 +156,14 @@ def _drivers(facts: NodeFacts) -> Iterator[Finding]:
 
 def _firmware(facts: NodeFacts) -> Iterator[Finding]:
     for one in facts.inventory.functions:
-        if sriov_off(one):
+        if sriov_off(one) and facts.virtual:
+            yield advice(
+                "SriovFirmware",
+                f"{_named(one)} shows no SR-IOV, because this node is itself a VM",
+                why="A VM gets a GPU without its virtual functions, so it cannot have vGPUs here.",
+                remedy="For vGPUs, run Laneway on the physical host of this VM.",
+            )
+        elif sriov_off(one):
             yield problem(
                 "SriovFirmware",
                 f"{_named(one)} shows no SR-IOV, though GPUs of its model have it",

@@ -29,6 +29,8 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Words of the kernel's command line."""
     processor: str = ""
     """Its vendor, as in `/proc/cpuinfo`: GenuineIntel, AuthenticAMD; empty elsewhere."""
+    virtual: bool = False
+    """Whether the node is itself a VM."""
     iommu_groups: int = 0
     iommu_tables: tuple[str, ...] = ()
     """Those of DMAR, IVRS and IORT that the firmware gives: it has an IOMMU and switched it on."""

@@ -69,6 +69,11 @@ class Card:
     def vgpus(self) -> tuple[Vgpu, ...]:
         return tuple(self._vgpus.values())
 
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """Those that carry a vGPU."""
+        return tuple(self._vgpus)
+
     def vgpu(self, function: str) -> Vgpu | None:
         return self._vgpus.get(function)
 

@@ -8,9 +8,9 @@ follows `nvidia-smi vgpu`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from laneway.sim.nvidia import smi_mig, smi_vgpu
+from laneway.sim.nvidia import measured, smi_mig, smi_vgpu
 from laneway.sim.nvidia.arguments import Arguments, UsageError, parse
 from laneway.sim.nvidia.driver import NvidiaDriver
 from laneway.sim.nvidia.names import architecture, product_name
@@ -86,7 +86,7 @@ def _mig_mode(driver: NvidiaDriver, path: str) -> str:
     return "Enabled" if card.mig else "Disabled"
 
 
-_FIELDS: dict[str, _Field] = {
+_FIELDS: Mapping[str, _Field] = {
     "index": lambda driver, path: str(driver.gpus().index(path)),
     "name": lambda driver, path: product_name(driver.devices[path]),
     "pci.bus_id": lambda _, path: bus_id(path),
@@ -94,6 +94,7 @@ _FIELDS: dict[str, _Field] = {
     "driver_version": lambda driver, _: driver.release(),
     "mig.mode.current": _mig_mode,
     "mig.mode.pending": _mig_mode,
+    **measured.FIELDS,
 }
 
 
@@ -105,8 +106,14 @@ def _query(driver: NvidiaDriver, gpus: Sequence[str], arguments: Arguments) -> C
     form = arguments.get("--format", "").split(",")
     if "csv" not in form:
         raise UsageError('"--format=" switch is missing.')
-    lines = [] if "noheader" in form else [", ".join(names)]
-    lines += [", ".join(_FIELDS[name](driver, path) for name in names) for path in gpus]
+    units = [measured.UNITS.get(name, "") for name in names]
+    heads = [f"{name} [{unit}]" if unit else name for name, unit in zip(names, units, strict=True)]
+    lines = [] if "noheader" in form else [", ".join(heads)]
+    for path in gpus:
+        values = [_FIELDS[name](driver, path) for name in names]
+        if "nounits" not in form:
+            values = [measured.with_unit(*one) for one in zip(values, units, strict=True)]
+        lines.append(", ".join(values))
     return Completed(0, _text(lines))
 
 

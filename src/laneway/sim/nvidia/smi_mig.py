@@ -29,7 +29,9 @@ def run(driver: NvidiaDriver, words: Sequence[str]) -> Completed:
     if verb not in ("-lgip", "-lgipp"):
         able = [(number, card) for number, card in able if card.mig]
         if not able:
-            return Completed(Status.NOT_FOUND, "No MIG-enabled devices found.\n")
+            # Driver 580 calls it a success to list nothing, as recorded on an H100.
+            status = 0 if verb in ("-lgi", "-lci") else Status.NOT_FOUND
+            return Completed(status, "No MIG-enabled devices found.\n")
     if not able:
         return Completed(Status.NOT_SUPPORTED, "No MIG-supported devices found.\n")
     return _VERBS[verb](able, arguments)
@@ -55,7 +57,7 @@ def _list_profiles(cards: _Cards, _: Arguments) -> Completed:
 
 
 def _profile_rows(number: int, card: Card, profile: Profile) -> tuple[str, str]:
-    free = 0
+    free = profile.total  # What it says while MIG mode is off, too.
     if card.geometry is not None and card.mig:
         free = card.geometry.count_free(profile, card.layout)
     engines = profile.engines

@@ -171,6 +171,9 @@ def test_the_driver_toolkits_words_take_the_place_of_advice_to_install() -> None
 def test_sriov_that_is_off_in_firmware_is_reported() -> None:
     gpu = node(a2(total_vfs=None, sriov_gpu=False))
     assert only(gpu, "SriovFirmware").level is Level.PROBLEM
+    in_vm = only(node(a2(total_vfs=None, sriov_gpu=False), virtual=True), "SriovFirmware")
+    assert in_vm.level is Level.ADVICE
+    assert "itself a VM" in in_vm.what
     card = node(nic(total_vfs=0))
     assert "allows 0 virtual functions" in only(card, "SriovFirmware").what
 
