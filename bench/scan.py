@@ -19,6 +19,9 @@ from support.report import arguments, header, middle, ms, table
 from support.server import large_server
 from support.trees import in_memory_directory, materialise
 
+from laneway.core.inventory import Inventory
+from laneway.core.pci import PciAddress, PciFunction
+from laneway.host.look import look
 from laneway.host.port import Host
 from laneway.host.real import RealHost
 from laneway.host.scan import scan
@@ -27,6 +30,7 @@ from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import Spec, build
 
 FUNCTIONS = 450
+NVME = "0108"
 DUMP = os.path.join(os.path.dirname(__file__), "../tests/data/a2-vgpu-node.umockdev.xz")
 PROGRAM = (
     "import sys; from laneway.host.real import RealHost; from laneway.host.scan import scan; "
@@ -105,6 +109,25 @@ def simulated(name: str, host: Host, runs: int) -> tuple[str, ...]:
     return (name, *map(str, counts), ms(cost.wall), ms(cost.cpu))
 
 
+def looks(name: str, host: Host, runs: int) -> list[tuple[str, ...]]:
+    """What an event about each sort of function costs, next to the scan that it saves."""
+    known = scan(host)
+    (whole,) = medians([lambda: call(lambda: scan(host))], runs)
+    about = {"disk": _of(known, lambda one: one.class_code.startswith(NVME))}
+    about["GPU"] = _of(known, lambda one: one.sriov_gpu and bool(one.vfs))
+    about["VF for vGPUs"] = next((one.address for one in known.vgpus), None)
+    rows = []
+    for what, address in about.items():
+        if address is not None:
+            (cost,) = medians([lambda at=address: call(lambda: look(host, known, {at}))], runs)  # type: ignore[misc]
+            rows.append((name, what, ms(cost.cpu), ms(whole.cpu)))
+    return rows
+
+
+def _of(known: Inventory, is_one: Callable[[PciFunction], bool]) -> PciAddress | None:
+    return next((one.address for one in known.functions if is_one(one)), None)
+
+
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("dump", nargs="?", default=DUMP, help="a dump, instead of the one in tests")
@@ -128,6 +151,8 @@ def main() -> None:
         table("Files, against lspci", (*counts, *times), rows)
     rows = [simulated(name, host, options.runs) for name, host in hosts.items()]
     table("In memory", ("host", "PCI", "USB", "errors", "scan ms", "CPU ms"), rows)
+    rows = [row for name, host in hosts.items() for row in looks(name, host, options.runs)]
+    table("A look after a kernel event, CPU", ("host", "about", "look ms", "scan ms"), rows)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from laneway.api import VGPUDevice, find_condition
 from laneway.api.registry import KINDS
 from laneway.controllers.metrics import MetricFamilies
 from laneway.controllers.timing import Timing
+from laneway.core.tracing import Tracer
 from laneway.host.scan import scan
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig
@@ -67,6 +68,8 @@ class Cluster:
         self.families = MetricFamilies()
         self.timing = Timing()
         """Of agents that are yet to be started."""
+        self.tracer: Tracer | None = None
+        """What takes the spans of agents and managers that are yet to be started."""
         self._stack = stack
         self._database = database
         self.folder = database.parent / "nodes"
@@ -120,7 +123,16 @@ class Cluster:
     ) -> Agent:
         """An agent that has published its host; it runs until the test ends or `stop`s it."""
         hardware = hardware_of(host, self.folder / node, boot=boot)
-        agent = Agent(node, hardware, self.own, self.families, kubelet, dra=dra, timing=self.timing)
+        agent = Agent(
+            node,
+            hardware,
+            self.own,
+            self.families,
+            kubelet,
+            dra=dra,
+            timing=self.timing,
+            tracer=self.tracer,
+        )
         task = asyncio.create_task(agent.run())
         self._stack.push_async_callback(_cancel, task)
         agent.task = task  # type: ignore[attr-defined]
@@ -320,12 +332,20 @@ def reviewed() -> bool:
     return wanted()
 
 
+@pytest.fixture
+def webhook_tracer() -> Tracer | None:
+    """What takes the spans of a webhook that judges."""
+    return None
+
+
 @pytest.fixture(params=["real" if REAL else "embedded"])
-async def cluster(tmp_path: Path, beginning: Path, reviewed: bool) -> AsyncIterator[Cluster]:
+async def cluster(
+    tmp_path: Path, beginning: Path, reviewed: bool, webhook_tracer: Tracer | None
+) -> AsyncIterator[Cluster]:
     if not REAL:
         shutil.copy(beginning / DATABASE, tmp_path)
     if reviewed:
-        async with _reviewed(tmp_path) as found:
+        async with _reviewed(tmp_path, webhook_tracer) as found:
             yield found
         return
     start = given if REAL else embedded
@@ -340,7 +360,7 @@ async def cluster(tmp_path: Path, beginning: Path, reviewed: bool) -> AsyncItera
 
 
 @contextlib.asynccontextmanager
-async def _reviewed(folder: Path) -> AsyncIterator[Cluster]:
+async def _reviewed(folder: Path, tracer: Tracer | None) -> AsyncIterator[Cluster]:
     if REAL:
         pytest.skip("there, admission is tested with the accounts of an installation")
     async with with_users(folder) as serving, contextlib.AsyncExitStack() as stack:
@@ -348,7 +368,7 @@ async def _reviewed(folder: Path) -> AsyncIterator[Cluster]:
         found = Cluster(client, serving.server, stack, folder / DATABASE)
         found.own = await stack.enter_async_context(Client(serving.own))
         found.kubevirts = await stack.enter_async_context(Client(serving.kubevirts))
-        async with reviewing(serving, found.families.registry):
+        async with reviewing(serving, found.families.registry, tracer):
             yield found
 
 

@@ -262,7 +262,7 @@ async def test_a_scan_that_fails_proves_nothing_gone(cluster, simulated):
     before = await cluster.names(PCIDevice)
 
     host.failing = True
-    inner.unplug("/sys/bus/usb/devices/1-3")  # any event: it makes the agent look again
+    inner.unplug("/sys/bus/usb/devices/1-3")  # with any event the agent reads the list
 
     node = await cluster.until(
         DeviceNode,

@@ -51,6 +51,10 @@ VALUES: dict[str, Object] = {
     "hosts prepared": {"hosts": {"prepare": True}},
     "other folders": {"agent": {"kubeletDir": "/data/kubelet", "stateDir": "/data/laneway"}},
     "device resource slices": {"agent": {"dra": True}},
+    "traces, and the audit record": {
+        "traces": {"endpoint": "http://collector.monitoring:4318"},
+        "agent": {"audit": "stdout"},
+    },
     "agents of any node": {"agent": {"ownNodeOnly": False}},
     "placed otherwise": {"agent": _PLACED, "manager": _PLACED, "webhook": _PLACED},
     "alone": {"manager": {"replicas": 1}, "webhook": {"replicas": 1}},

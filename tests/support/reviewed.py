@@ -18,6 +18,7 @@ from kapilite.authn import Authenticator, User
 from kapilite.credentials import kubeconfig
 from kapilite.credentials.pki import Pki, ensure
 from kapilite.server import ApiServer
+from laneway.core.tracing import Tracer
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig
 from laneway.kube.config import load
@@ -69,7 +70,9 @@ async def served(directory: Path) -> AsyncIterator[Served]:
 
 
 @contextlib.asynccontextmanager
-async def reviewing(served: Served, registry: CollectorRegistry) -> AsyncIterator[Webhook]:
+async def reviewing(
+    served: Served, registry: CollectorRegistry, tracer: Tracer | None = None
+) -> AsyncIterator[Webhook]:
     """Its writes are reviewed until the block ends."""
     async with (
         Client(served.asking) as client,
@@ -80,6 +83,7 @@ async def reviewing(served: Served, registry: CollectorRegistry) -> AsyncIterato
             cert_file=served.pki.server_cert,
             key_file=served.pki.server_key,
             ca_pem=served.pki.ca_pem,
+            tracer=tracer,
         ) as webhook,
     ):
         yield webhook

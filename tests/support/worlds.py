@@ -127,6 +127,7 @@ class World:
             identity="manager",
             certificates=self.certificates,
             machine_capacity=self.machine_capacity,
+            tracer=self.cluster.tracer,
         )
         self._managing = asyncio.create_task(self.manager.run())
         others = [self._kubevirt] if self._kubevirt is not None else []
@@ -189,6 +190,7 @@ class World:
             self.cluster.families,
             timing=self.cluster.timing,
             down_seconds=DOWN_SECONDS,
+            tracer=self.cluster.tracer,
         )
         for what, part in (("kubelet", kubelet), ("agent", agent)):
             task = node.tasks[what] = asyncio.create_task(part.run())

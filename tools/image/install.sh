@@ -1,6 +1,7 @@
 #!/bin/sh
 # install.sh SOURCE DIR: install Laneway from a checkout into DIR, an environment that holds the
-# packages pinned in constraints/runtime.txt and nothing else: neither kapilite, pip nor the build backend.
+# packages pinned in constraints/runtime.txt and otel.txt, and nothing else: neither kapilite, pip nor the
+# build backend.
 #
 # Every download is verified against a hash, and only wheels are taken, so nothing is compiled and no
 # package runs code of its own here. DIR cannot be moved afterwards: its programs name it.
@@ -23,7 +24,7 @@ pip=$work/build/bin/pip
 
 python3 -m venv --without-pip "$target"
 "$pip" --python "$target" install --no-compile --require-hashes --no-deps --only-binary :all: \
-  -r "$source/constraints/runtime.txt"
+  -r "$source/constraints/runtime.txt" -r "$source/constraints/otel.txt"
 # by its name and not by its path, which would be noted down in the environment
 "$pip" --python "$target" install --no-compile --no-deps --no-index --find-links "$work/wheel" \
   kubebasics laneway

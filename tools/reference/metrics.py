@@ -41,6 +41,7 @@ _TYPES = {
 _NAME = re.compile(r"laneway_[a-z_]+")
 _PARTS = {
     "Agent": ("controllers/metrics.py", "controllers/measuring/"),
+    "Agent, manager and webhook, where they send traces or the audit record": ("roles/telemetry/",),
     "Manager": ("controllers/cluster/", "controllers/ledger/"),
     "Webhook": ("admission/metrics.py",),
     "Webhook for machine pools": ("admission/machine_pools/",),

@@ -31,6 +31,7 @@ from laneway.admission.json_patch import PatchOperation
 from laneway.admission.metrics import AdmissionMetrics, Outcome
 from laneway.admission.request import Operation, Request
 from laneway.admission.review import Answer, Question
+from laneway.admission.tracing import review_span
 from laneway.admission.unjudged import is_guarded
 from laneway.admission.verdict import Rules, everything
 from laneway.admission.vms import number
@@ -38,6 +39,7 @@ from laneway.admission.wording import About, Cause, Denial, denial
 from laneway.admission.world import World
 from laneway.api import DecodeError, decode
 from laneway.core.phrases import quoted
+from laneway.core.tracing import Tracer
 from laneway.kube.resource import T
 
 log = logging.getLogger(__name__)
@@ -107,8 +109,11 @@ class Judging:
         access: AccessReviews,
         metrics: AdmissionMetrics,
         fair_queue: FairQueue | None = None,
+        *,
+        tracer: Tracer | None = None,
     ) -> None:
         """Everything here is computed in a turn of `fair_queue`."""
+        self._tracer = tracer
         self._kinds = kinds
         self._fair_queue = fair_queue or FairQueue()
         self._world = world
@@ -117,7 +122,11 @@ class Judging:
 
     async def validate(self, question: Question) -> Judged:
         """Whether the write may happen."""
-        return await self._judged(question, self._validated)
+        began = time.time_ns()
+        judged = await self._judged(question, self._validated)
+        if self._tracer is not None:
+            self._trace(self._tracer, question, judged, began)
+        return judged
 
     async def mutate(self, question: Question) -> Judged:
         """What is to be changed about the object before it is judged."""
@@ -156,6 +165,16 @@ class Judging:
             answer, outcome = _failed(kind, question), Outcome.FAILED
         self._tell(kind, operation, question, answer)
         return Judged(answer, kind.name, operation, outcome)
+
+    @staticmethod
+    def _trace(tracer: Tracer, question: Question, judged: Judged, began: int) -> None:
+        denial = judged.answer.denial
+        refusal = denial.message if denial is not None else ""
+        span = review_span(
+            question, judged.kind, judged.outcome, refusal, began=began, ended=time.time_ns()
+        )
+        if span is not None:
+            tracer(span)
 
     def _turn(self, question: Question) -> contextlib.AbstractAsyncContextManager[None]:
         return self._fair_queue.turn(question.peer, question.requester.username)

@@ -35,6 +35,7 @@ from laneway.controllers.observing.observer import Observer
 from laneway.controllers.publisher import Publisher
 from laneway.controllers.sharing.identity import CardIdentity
 from laneway.controllers.timing import Timing
+from laneway.controllers.tracing import Attempt
 from laneway.core.decision import Decision, refusals_of
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress
@@ -43,6 +44,7 @@ from laneway.core.plan import Plan, Satisfied, VgpuStep
 from laneway.core.refusals import GpuNotReady, Refusal, VgpuNotConfigured, processes_of
 from laneway.core.requested import Origin, read
 from laneway.core.situation import Situation, glance
+from laneway.core.tracing import Tracer
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware
 from laneway.host.holders import have_ended
@@ -84,6 +86,7 @@ class Context(NamedTuple):
     locks: GpuLocks
     identity: CardIdentity
     timing: Timing = Timing()
+    tracer: Tracer | None = None
 
 
 class OperationNames(NamedTuple):
@@ -291,7 +294,9 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
             ) as acquired:
                 if not acquired:
                     return None
-                stored, failure = await self._carry_out(stored, desired)
+                attempt = Attempt(self.context.tracer, self.node, self._origin(stored))
+                stored, failure = await self._carry_out(stored, desired, attempt)
+                attempt.ended(failure.refusals if failure is not None else ())
         # What came in the way of an attempt is not ours to take away, though it failed by that.
         settled = self.settled(
             desired if failure is None else self.desired(before, self._shown(name))
@@ -308,10 +313,13 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         await self._record_result(stored, refusals_of(settled))
         return None
 
-    async def _carry_out(self, stored: T, desired: W) -> tuple[T, FailedAttempt | None]:
+    async def _carry_out(
+        self, stored: T, desired: W, attempt: Attempt
+    ) -> tuple[T, FailedAttempt | None]:
         """Do it, and look again. Gives the object as it is then."""
         name, began = stored.metadata.name, _now()
         decision = await self.plan(desired)
+        attempt.planned(decision)
         if refusals := refusals_of(decision):
             if not answered(stored, refusals):
                 self._tell_refusals(stored, refusals)
@@ -328,7 +336,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
                     decision,
                     actor=ACTOR,
                     reason=operation_names.why,
-                    origin=self._origin(stored),
+                    origin=attempt.origin,
                 )
             except StepError as error:
                 self.metrics.operation(operation_names.operation, "failed", _now() - began)
@@ -352,7 +360,7 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
         """For whom a plan is made. A deleted object does not say who deleted it."""
         meta = stored.metadata
         user = "" if meta.deletion_timestamp else read(meta.annotations).user
-        return Origin(self.resource.kind, meta.name, meta.uid, user)
+        return Origin(self.resource.kind, meta.name, meta.uid, user, meta.generation)
 
     def _is_outdated(self, failure: FailedAttempt) -> bool:
         """Whether a user in the way has gone, of which there is no event."""

@@ -33,6 +33,9 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str = ""
     uid: str = ""
     user: str = ""
+    generation: int = 0
+    span: int = 0
+    """What led to the plan, in the trace of this generation; 0 for nothing that is traced."""
 
     @property
     def object(self) -> str:

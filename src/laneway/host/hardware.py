@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from laneway.host.holders import Workloads, no_workloads
-from laneway.host.plans.audit import Listener, unheard
+from laneway.host.plans.audit import Listener, Recorder, unheard, unrecorded
 from laneway.host.plans.state import StateFolder
 from laneway.host.port import Executor, Host
 
@@ -19,3 +19,5 @@ class Hardware(NamedTuple):
     workloads: Workloads = no_workloads
     ended: Listener = unheard
     """What hears of each plan that has ended."""
+    recorded: Recorder = unrecorded
+    """What else gets the lines of the audit record."""

@@ -42,17 +42,25 @@ def read_functions(host: Host, errors: list[DeviceError]) -> list[PciDevice]:
 
     What was odd about a function that could be read stays with its attributes.
     """
-    devices = []
-    for name in host.names(DEVICES):
+    addresses = list_functions(host, errors)
+    devices = (read_function(host, address, errors) for address in addresses)
+    return [device for device in devices if device is not None]
+
+
+def list_functions(host: Host, errors: list[DeviceError]) -> list[PciAddress]:
+    """The addresses of all PCI functions, sorted. Raises OSError when there is no list."""
+    addresses = []
+    for name in sorted(host.names(DEVICES)):
         address = as_address(name)
         if address is None:
             errors.append(DeviceError(clean(name), "not a PCI address"))
-        elif (device := _read_function(host, address, errors)) is not None:
-            devices.append(device)
-    return sorted(devices, key=lambda device: device.function.address)
+        else:
+            addresses.append(address)
+    return sorted(addresses)
 
 
-def _read_function(host: Host, address: PciAddress, errors: list[DeviceError]) -> PciDevice | None:
+def read_function(host: Host, address: PciAddress, errors: list[DeviceError]) -> PciDevice | None:
+    """One function; None when it has gone or says too little, which is then among the errors."""
     try:
         path = real_path(host, f"{DEVICES}/{address}")
         attributes = Attributes(host, path, str(address))

@@ -6,16 +6,20 @@ Every part is read on its own: what is odd about one device, or missing on a mac
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
 from msgspec.structs import replace
 
-from laneway.core.inventory import DeviceError, Inventory
+from laneway.core.inventory import DeviceError, Inventory, VgpuFunction
+from laneway.core.pci import PciFunction
 from laneway.host import console, critical, network, storage
 from laneway.host.attributes import clean, describe
 from laneway.host.nvidia.identity import read_identities
 from laneway.host.pci import DEVICES, PciDevice, read_functions
 from laneway.host.port import Host
 from laneway.host.usb import read_usb
-from laneway.host.vgpu import read_vgpus
+from laneway.host.vgpu import in_order, read_vgpus
 
 
 def scan(host: Host) -> Inventory:
@@ -23,11 +27,32 @@ def scan(host: Host) -> Inventory:
     errors: list[DeviceError] = []
     devices = _devices(host, errors)
     vgpus = read_vgpus(devices)
+    odd = [error for device in devices for error in device.attributes.errors]
+    return assemble(host, [device.function for device in devices], vgpus, Errors(errors, odd))
+
+
+class Errors(NamedTuple):
+    """What was odd about PCI functions."""
+
+    left_out: Sequence[DeviceError]
+    """About those of which there is no function, or none of what there is."""
+    of_functions: Sequence[DeviceError]
+    """About the functions that there are, in their order."""
+
+
+def assemble(
+    host: Host,
+    functions: Sequence[PciFunction],
+    vgpus: Iterable[VgpuFunction],
+    errors_of_pci: Errors,
+) -> Inventory:
+    """The inventory of the functions, sorted by address, with all that is no function read now.
+
+    That costs little, and what the node needs can change without any event.
+    """
+    errors = list(errors_of_pci.left_out)
     interfaces = network.read_interfaces(host, errors)
     usb = read_usb(host, errors)
-    for device in devices:
-        errors += device.attributes.errors
-    functions = tuple(device.function for device in devices)
     needs = [
         *storage.needs(host),
         *network.needs(host, interfaces),
@@ -36,15 +61,15 @@ def scan(host: Host) -> Inventory:
     ]
     found = critical.decide(functions, needs)
     inventory = Inventory(
-        functions=functions,
-        vgpus=tuple(vgpus),
+        functions=tuple(functions),
+        vgpus=tuple(in_order(vgpus, functions)),
         interfaces=tuple(interfaces.on_pci),
         usb=tuple(usb),
         critical=found.functions,
         critical_usb=found.usb,
         displays=found.displays,
         nvidia_driver=driver_version(host),
-        errors=tuple(errors),
+        errors=(*errors, *errors_of_pci.of_functions),
     )
     return identify(host, inventory)
 
@@ -55,8 +80,12 @@ def identify(host: Host, inventory: Inventory) -> Inventory:
     It knows that of a GPU only once it was asked something.
     """
     reported = read_identities(host, inventory.functions)
-    vgpus = (replace(vgpu, card=reported.get(vgpu.parent, "")) for vgpu in inventory.vgpus)
+    vgpus = (_on_card(vgpu, reported.get(vgpu.parent, "")) for vgpu in inventory.vgpus)
     return replace(inventory, identities=reported, vgpus=tuple(vgpus))
+
+
+def _on_card(vgpu: VgpuFunction, card: str) -> VgpuFunction:
+    return vgpu if vgpu.card == card else replace(vgpu, card=card)
 
 
 def _devices(host: Host, errors: list[DeviceError]) -> list[PciDevice]:

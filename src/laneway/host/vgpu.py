@@ -43,20 +43,29 @@ _BACK_ENDS: dict[Framework, _BackEnd] = {"mdev": mdev, "vendor-vfio": vendor_vfi
 
 
 def read_vgpus(devices: Iterable[PciDevice]) -> list[VgpuFunction]:
-    """Every VF that can carry a vGPU, sorted by address. What is odd goes to its attributes."""
-    devices = list(devices)
-    numbers = _numbers(device.function for device in devices)
+    """The VFs that can carry a vGPU, card by card. What is odd goes to their attributes."""
     cards: dict[PciAddress, list[PciDevice]] = defaultdict(list)
     for device in devices:
-        function = device.function
-        if function.physfn and _may_carry(function):
-            cards[function.physfn].append(device)
-    vgpus = (
-        msgspec.structs.replace(vgpu, number=numbers.get(vgpu.address))
-        for parent, vfs in cards.items()
-        for vgpu in _read_card(parent, vfs)
+        if card := card_of(device.function):
+            cards[card].append(device)
+    return [vgpu for parent, vfs in cards.items() for vgpu in _read_card(parent, vfs)]
+
+
+def in_order(vgpus: Iterable[VgpuFunction], functions: Iterable[PciFunction]) -> list[VgpuFunction]:
+    """The vGPUs' functions sorted by address, each with its number on its card."""
+    numbers = _numbers(functions)
+    numbered = (
+        vgpu
+        if vgpu.number == numbers.get(vgpu.address)
+        else msgspec.structs.replace(vgpu, number=numbers.get(vgpu.address))
+        for vgpu in vgpus
     )
-    return sorted(vgpus, key=lambda vgpu: vgpu.address)
+    return sorted(numbered, key=lambda vgpu: vgpu.address)
+
+
+def card_of(function: PciFunction) -> PciAddress | None:
+    """The GPU of a VF that can carry a vGPU; None for anything else."""
+    return function.physfn if _may_carry(function) else None
 
 
 def look_at_card(host: Host, known: Inventory, gpu: PciAddress) -> Inventory | None:

@@ -25,6 +25,7 @@ from prometheus_client import CollectorRegistry
 from kubebasics import yaml_text
 from laneway.admission.caches import AdmissionCaches
 from laneway.api import ObjectMeta
+from laneway.core.tracing import Tracer
 from laneway.kube.client import Client
 from laneway.kube.errors import KubeError, NotFoundError
 from laneway.kube.resource import Resource
@@ -61,6 +62,7 @@ async def admission(
     cert_file: str,
     key_file: str,
     ca_pem: bytes,
+    tracer: Tracer | None = None,
 ) -> AsyncIterator[Webhook]:
     """Have writes reviewed until the block ends; it begins once they are.
 
@@ -68,7 +70,14 @@ async def admission(
     """
     caches = AdmissionCaches.of(client, trusted(namespace))
     webhook = Webhook(
-        client, registry, caches, cert_file=cert_file, key_file=key_file, host=HOST, port=0
+        client,
+        registry,
+        caches,
+        cert_file=cert_file,
+        key_file=key_file,
+        host=HOST,
+        port=0,
+        tracer=tracer,
     )
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(webhook.run(), name="webhook")

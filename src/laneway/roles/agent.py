@@ -27,7 +27,10 @@ from laneway.controllers.restoring import restored
 from laneway.controllers.sharing.identity import CardIdentity
 from laneway.controllers.sharing.mig_labels import MigLabels
 from laneway.controllers.timing import Timing
+from laneway.controllers.tracing import plan_spans
+from laneway.core.tracing import Tracer
 from laneway.host.hardware import Hardware
+from laneway.host.plans.audit import Ended
 from laneway.host.plans.files import StateError
 from laneway.host.plans.recover import recover
 from laneway.host.plans.state import BusyError
@@ -61,6 +64,7 @@ class Agent:
         files: Hardware | None = None,
         dra: bool = False,
         timing: Timing = Timing(),  # noqa: B008 - frozen
+        tracer: Tracer | None = None,
     ) -> None:
         """`kubelet`: the folder of the node's kubelet; empty where it has none.
 
@@ -68,6 +72,8 @@ class Agent:
         not reach them.
 
         `dra`: say in ResourceSlices what is advertised.
+
+        `tracer`: what takes the spans of changes.
         """
         self.node = node
         self.ready = asyncio.Event()
@@ -75,15 +81,16 @@ class Agent:
         caches = self.caches = NodeCaches(client, node, has_kubelet=bool(kubelet))
         metrics = self._metrics = AgentMetrics(families, node, desired_vgpus=caches.desired_vgpus)
         self.changes = HardwareChanges(client, COMPONENT, node)
-        hardware = self.hardware = hardware._replace(
-            workloads=caches.workload, ended=self.changes.tell
-        )
+        self._tracer = tracer
+        hardware = self.hardware = hardware._replace(workloads=caches.workload, ended=self._ended)
         locks = GpuLocks()
         self.observer = Observer(hardware, locks, metrics)
         self.silent = SilentChanges(hardware.host, self.observer, locks)
         self.recorder = EventRecorder(client, COMPONENT, node)
         identity = CardIdentity(node, gpus=caches.gpus, vgpus=caches.vgpus, migs=caches.migs)
-        context = Context(hardware, self.observer, self.recorder, metrics, locks, identity, timing)
+        context = Context(
+            hardware, self.observer, self.recorder, metrics, locks, identity, timing, tracer
+        )
         self._slices = Slices(node, client, caches.nodes, metrics, publish=dra)
         self._device_plugin = DevicePluginController(
             node,
@@ -113,7 +120,7 @@ class Agent:
         self._preparing = Preparing(
             node,
             client,
-            files and files._replace(workloads=caches.workload, ended=self.changes.tell),
+            files and files._replace(workloads=caches.workload, ended=self._ended),
             caches.preparations,
             lambda: self.observer.inventory,
             metrics=metrics,
@@ -121,6 +128,12 @@ class Agent:
         )
         self._mig_labels = MigLabels(node, client, caches.unlabelled_migs, metrics)
         self._labels = NodeLabels(node, client, caches.nodes, built.workloads, metrics)
+
+    def _ended(self, ended: Ended) -> None:
+        self.changes.tell(ended)
+        if self._tracer is not None:
+            for span in plan_spans(self.node, ended):
+                self._tracer(span)
 
     async def run(self) -> None:
         """Keep the node's objects and hardware in step until cancelled.

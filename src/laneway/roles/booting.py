@@ -13,6 +13,7 @@ from typing import Any
 
 from laneway.controllers.metrics import MetricFamilies
 from laneway.controllers.timing import Timing
+from laneway.core.tracing import Tracer
 from laneway.host.hardware import Hardware
 from laneway.host.plans.state import open_state
 from laneway.kube.client import Client
@@ -101,10 +102,12 @@ class HostAgent:
         dra: bool = False,
         timing: Timing = Timing(),  # noqa: B008 - frozen
         down_seconds: float = DOWN_SECONDS,
+        tracer: Tracer | None = None,
     ) -> None:
         self.node = host.node
         self.ready = asyncio.Event()
         """Set once the first has published its devices."""
+        self._tracer = tracer
         self._host = host
         self._client = client
         self._families = families
@@ -126,6 +129,7 @@ class HostAgent:
             files=hardware,
             dra=self._dra,
             timing=self._timing,
+            tracer=self._tracer,
         )
         if not self.ready.is_set():
             agent.ready = self.ready

@@ -40,6 +40,7 @@ from laneway.controllers.rollout.nodes import Rollouts
 from laneway.controllers.rollout.reports import Reports
 from laneway.controllers.rollout.settings import Switches
 from laneway.core.ledger.ledger import Ledger
+from laneway.core.tracing import Tracer
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError, KubeError, pause_after
 from laneway.kube.events import EventRecorder
@@ -90,6 +91,7 @@ class Manager:
         vsphere: VsphereMode = "none",
         check_nodes: bool = False,
         check_image: str = "",
+        tracer: Tracer | None = None,
     ) -> None:
         """`certificates`: make and change that of the webhook in the same namespace.
 
@@ -99,6 +101,8 @@ class Manager:
 
         `vsphere`: manage the GPUs of vCenters, alongside CAPV or in its place; `check_nodes`:
         look at the nodes of its VMs, too, and add vectors there by `check_image`.
+
+        `tracer`: what takes the spans of changes.
         """
         self.ready = asyncio.Event()
         """Everything that decisions need is known."""
@@ -124,7 +128,7 @@ class Manager:
             Allocating(client, self.caches, self._metrics),
             Cleanup(client, self.caches, self._metrics),
             Unanswered(client, self.caches, self._metrics),
-            Rollouts(client, self.caches, self._metrics, self.recorder),
+            Rollouts(client, self.caches, self._metrics, self.recorder, tracer=tracer),
             Reports(client, self.caches, self._metrics),
             Switches(client, self.caches, self._metrics),
         ]

@@ -24,6 +24,7 @@ from laneway.admission.metrics import AdmissionMetrics
 from laneway.admission.server import application
 from laneway.admission.tls import TlsFiles
 from laneway.admission.world import World
+from laneway.core.tracing import Tracer
 from laneway.kube.client import Client
 from laneway.roles.collector import spare_the_collector
 from laneway.roles.health import place
@@ -78,6 +79,7 @@ class Webhook:
         drain_seconds: float = 0.0,
         alone: bool = False,
         kinds: Kinds = KINDS,
+        tracer: Tracer | None = None,
     ) -> None:
         """`port` 0 leaves it to the kernel; an empty host means all addresses, IPv4 and IPv6.
 
@@ -86,7 +88,7 @@ class Webhook:
         Rights are asked of `client` (SubjectAccessReview), and nothing else. For `drain_seconds`
         after it was cancelled, a webhook is not ready but answers. `alone`: nothing else runs in
         this process, so what it knows once it is ready is kept from the garbage collector. `kinds`:
-        what it has rules for.
+        what it has rules for. `tracer`: what takes the spans of reviews.
         """
         self.ready = asyncio.Event()
         """Set once it listens and nothing is waited for any more."""
@@ -101,7 +103,9 @@ class Webhook:
         self._stopping = asyncio.Event()
         self._tls = TlsFiles(cert_file, key_file, metrics, client_ca=client_ca)
         fair_queue = FairQueue()
-        judging = Judging(kinds, caches.world, AccessReviews(client, metrics), metrics, fair_queue)
+        judging = Judging(
+            kinds, caches.world, AccessReviews(client, metrics), metrics, fair_queue, tracer=tracer
+        )
         self._app = application(judging, metrics, caches.waiting_for, self._stopping, fair_queue)
 
     def waiting_for(self) -> list[str]:

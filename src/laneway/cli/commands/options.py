@@ -97,6 +97,19 @@ def log_options(level: str = "info", form: str = "text at a terminal, otherwise 
     return add
 
 
+def traces_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--otlp-endpoint`; the value is for `roles.telemetry`."""
+    return click.option(
+        "--otlp-endpoint",
+        envvar="OTEL_EXPORTER_OTLP_ENDPOINT",
+        show_envvar=True,
+        default="",
+        metavar="URL",
+        help="Send traces of changes to this receiver of OTLP over HTTP, for example "
+        "http://collector.monitoring:4318. It needs laneway[otel]. Default: no traces.",
+    )(command)
+
+
 def read_by(target: str) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """A callback that reads a value with `module:function`, which is imported for it."""
 

@@ -15,6 +15,7 @@ from laneway.cli.commands.options import (
     NAMESPACE,
     STATE_FOLDER,
     log_options,
+    traces_option,
 )
 from laneway.cli.errors import Failure
 from laneway.cli.health import health_address_option
@@ -209,6 +210,15 @@ Example: in a pod of a DaemonSet.
     help="Manage a simulated host instead of this node, to try Laneway on a cluster: a model "
     f"({MODELS}) or the path of a dump. It has no kubelet, so no pod gets its devices.",
 )
+@traces_option
+@click.option(
+    "--audit",
+    default="",
+    metavar="WHERE",
+    help="Send the lines of the audit record to a second place: stdout, the absolute PATH of a "
+    "file, or the URL of a receiver of OTLP logs over HTTP, which needs laneway[otel]. Default: "
+    "they are only in the state folder.",
+)
 @log_options()
 def agent(
     *,
@@ -224,6 +234,8 @@ def agent(
     prepare_host: bool,
     dra: bool,
     simulate: str | None,
+    otlp_endpoint: str,
+    audit: str,
     log_level: str,
     log_format: str | None,
 ) -> None:
@@ -241,6 +253,8 @@ def agent(
         prepare_host=prepare_host,
         dra=dra,
         simulate=simulate,
+        endpoint=otlp_endpoint,
+        audit=audit,
     )
 
 
@@ -301,6 +315,7 @@ Example: two managers, in pods of a Deployment.
     "which needs access to the internet.",
 )
 @health_address_option(9641)
+@traces_option
 @log_options()
 def manager(
     *,
@@ -314,6 +329,7 @@ def manager(
     vsphere_check_nodes: bool,
     vsphere_check_image: str | None,
     health_address: str,
+    otlp_endpoint: str,
     log_level: str,
     log_format: str | None,
 ) -> None:
@@ -337,6 +353,7 @@ def manager(
     run_manager(
         ClusterChoice(kubeconfig, context, namespace),
         health_address,
+        endpoint=otlp_endpoint,
         certificates=webhook_certificates == CERTIFICATES[0],
         drivers=driver_toolkit,
         machine_capacity=machine_capacity,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from laneway.cli.cluster_options import ClusterChoice, Command, role_options
-from laneway.cli.commands.options import NAMESPACE, log_options
+from laneway.cli.commands.options import NAMESPACE, log_options, traces_option
 from laneway.cli.health import ADDRESS, WHICH, health_address_option
 
 _SERVING = (
@@ -68,6 +68,7 @@ Example: two webhooks, in pods of a Deployment, with a Secret mounted at /tls.
 )
 @role_options
 @health_address_option(9642)
+@traces_option
 @log_options()
 def webhook(
     *,
@@ -80,6 +81,7 @@ def webhook(
     kubeconfig: str | None,
     context: str | None,
     health_address: str,
+    otlp_endpoint: str,
     log_level: str,
     log_format: str | None,
 ) -> None:
@@ -98,6 +100,7 @@ def webhook(
         ClusterChoice(kubeconfig, context, namespace),
         Serving(tls_cert_file, tls_key_file, client_ca_file, address, health_address),
         vsphere_refuses=vsphere_inventory == "refuse",
+        endpoint=otlp_endpoint,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import re
@@ -23,9 +24,10 @@ from laneway.host.real import RealHost
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.errors import KubeError
-from laneway.roles.agent import Agent
+from laneway.roles.agent import COMPONENT, Agent
 from laneway.roles.health import HealthError, health_server, place
 from laneway.roles.stop import run_until_signal
+from laneway.roles.telemetry import TelemetryError, telemetry
 
 log = logging.getLogger(__name__)
 
@@ -52,11 +54,13 @@ def run_agent(
     prepare_host: bool,
     dra: bool,
     simulate: str | None,
+    endpoint: str,
+    audit: str,
 ) -> None:
     """Run until a signal ends it. Raises Failure.
 
     `driver_namespace`: empty where the driver is on the node. `prepare_host`: whether HostPolicies
-    apply. `simulate`: the host in its place.
+    apply. `simulate`: the host in its place. `endpoint` and `audit`: as `telemetry` has them.
     """
     if not _NODE.fullmatch(node):
         raise Failure(
@@ -83,10 +87,20 @@ def run_agent(
         if prepare_host and simulate is None:
             files = hardware._replace(host=RealHost(folders.node_root), executor=on_node)
         kubelet = folders.kubelet if simulate is None else ""
-        running = _run(node, where, address, reached, kubelet, files=files, dra=dra)
+        running = _run(
+            node,
+            where,
+            address,
+            reached,
+            kubelet,
+            files=files,
+            dra=dra,
+            endpoint=endpoint,
+            audit=audit,
+        )
         try:
             asyncio.run(run_until_signal(running))
-        except (KubeError, HealthError) as error:
+        except (KubeError, HealthError, TelemetryError) as error:
             raise Failure(str(error)) from error
 
 
@@ -107,11 +121,23 @@ async def _run(
     *,
     files: Hardware | None,
     dra: bool,
+    endpoint: str,
+    audit: str,
 ) -> None:
     families = MetricFamilies()
-    async with Client(load(where.kubeconfig, where.context)) as client:
+    sending = telemetry(COMPONENT, families.registry, endpoint=endpoint, audit=audit, node=node)
+    async with contextlib.AsyncExitStack() as stack:
+        told = stack.enter_context(sending)
+        client = await stack.enter_async_context(Client(load(where.kubeconfig, where.context)))
         the_agent = Agent(
-            node, reached(client), client, families, _kubelet(kubelet), files=files, dra=dra
+            node,
+            reached(client)._replace(recorded=told.recorded),
+            client,
+            families,
+            _kubelet(kubelet),
+            files=files and files._replace(recorded=told.recorded),
+            dra=dra,
+            tracer=told.tracer,
         )
 
         def not_ready() -> list[str]:

@@ -18,6 +18,7 @@ from laneway.kube.config import load
 from laneway.kube.errors import KubeError
 from laneway.roles.health import HealthError, health_server, place
 from laneway.roles.stop import run_until_signal
+from laneway.roles.telemetry import TelemetryError, telemetry
 from laneway.roles.webhook import DRAIN_SECONDS, ListenError, Webhook
 
 log = logging.getLogger(__name__)
@@ -36,13 +37,15 @@ class Serving(NamedTuple):
     health_address: str
 
 
-def serve(where: ClusterChoice, serving: Serving, make: Make) -> None:
-    """Run a webhook until a signal ends it. Raises Failure."""
+def serve(where: ClusterChoice, serving: Serving, make: Make, *, endpoint: str = "") -> None:
+    """Run a webhook until a signal ends it. Raises Failure. `endpoint`: for traces."""
     reviews = host_and_port(serving.address, "--address")
     health = host_and_port(serving.health_address)
     try:
-        asyncio.run(run_until_signal(_run(where, serving, reviews, health, make)))
-    except (ClientAuthorityError, KubeError, HealthError, ListenError) as error:
+        asyncio.run(
+            run_until_signal(_run(where, serving, reviews, health, make, endpoint=endpoint))
+        )
+    except (ClientAuthorityError, KubeError, HealthError, ListenError, TelemetryError) as error:
         raise Failure(str(error)) from error
 
 
@@ -52,6 +55,8 @@ async def _run(
     reviews: tuple[str, int],
     health: tuple[str, int],
     make: Make,
+    *,
+    endpoint: str,
 ) -> None:
     registry = CollectorRegistry()
     how = {
@@ -63,6 +68,19 @@ async def _run(
         "drain_seconds": DRAIN_SECONDS,
         "alone": True,
     }
+    with telemetry("laneway-webhook", registry, endpoint=endpoint) as told:
+        if told.tracer is not None:
+            how["tracer"] = told.tracer
+        await _serve(where, registry, how, health, make)
+
+
+async def _serve(
+    where: ClusterChoice,
+    registry: CollectorRegistry,
+    how: dict[str, Any],
+    health: tuple[str, int],
+    make: Make,
+) -> None:
     async with Client(load(where.kubeconfig, where.context)) as client:
         webhook = make(client, registry, how)
         async with health_server(*health, registry, webhook.waiting_for) as bound:

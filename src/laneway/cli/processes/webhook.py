@@ -14,12 +14,14 @@ from laneway.kube.client import Client
 from laneway.roles.webhook import Webhook, trusted
 
 
-def run_webhook(where: ClusterChoice, serving: Serving, *, vsphere_refuses: bool) -> None:
-    """Run until a signal ends it. Raises Failure."""
+def run_webhook(
+    where: ClusterChoice, serving: Serving, *, vsphere_refuses: bool, endpoint: str
+) -> None:
+    """Run until a signal ends it. Raises Failure. `endpoint`: for traces; empty for none."""
     ours = trusted(checked_namespace(where.namespace or ""))
 
     def make(client: Client, registry: CollectorRegistry, how: dict[str, Any]) -> Webhook:
         caches = AdmissionCaches.of(client, ours, vsphere_refuses=vsphere_refuses)
         return Webhook(client, registry, caches, **how)
 
-    serve(where, serving, make)
+    serve(where, serving, make, endpoint=endpoint)

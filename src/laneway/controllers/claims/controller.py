@@ -29,6 +29,7 @@ from laneway.controllers.claims.conditions import RELEASING
 from laneway.controllers.device_plugin.controller import DevicePluginController, DeviceStatus
 from laneway.controllers.devices.family import READ_FAILED, Family, ready
 from laneway.controllers.devices.outcome import answered, refused
+from laneway.controllers.tracing import Attempt
 from laneway.core.plan import Satisfied
 from laneway.core.refusals import Refusal
 from laneway.host.plans.files import StateError
@@ -232,10 +233,12 @@ class ClaimController(ActingController[C, W]):
         await self._remove_finalizer(stored)
         return None
 
-    async def _carry_out(self, stored: C, desired: W) -> tuple[C, acting.FailedAttempt | None]:
+    async def _carry_out(
+        self, stored: C, desired: W, attempt: Attempt
+    ) -> tuple[C, acting.FailedAttempt | None]:
         if not _is_going(stored):
             self._note(lambda state: state.claim(self.taken(desired)))
-        return await super()._carry_out(stored, desired)
+        return await super()._carry_out(stored, desired, attempt)
 
     def _note(self, what: Callable[[StateFolder], object]) -> None:
         """Remember on the node; where that fails, so does every plan, and says why."""

@@ -1,13 +1,14 @@
 """Keeps the latest inventory of one host, and says when it changed.
 
-Kernel events trigger a scan of the host; a slow rescan is the safety net for what emits no event
-(attributes that a driver changes) or was missed. Where events cannot be received the rescan is
-shortened, and the reason is logged.
+A kernel event triggers a look at the functions that it concerns, which finds what a scan of the
+whole host would; see `look`. The whole host is scanned where an event does not tell what changed,
+where events were lost, and now and then as the safety net for what emits no event (attributes that
+a driver changes). Where events cannot be received the rescan is shortened, and the reason is
+logged.
 
-A scan looks at everything, because what one device means depends on others: IOMMU groups, mounts,
-routes. Only what is known to concern no more than the vGPUs of one GPU, who stand for themselves,
-costs a look at that GPU alone. A storm of events is limited: those that arrive while a scan runs
-cause exactly one more, and between two scans the host rests for a multiple of what a scan takes.
+What is known to concern no more than the vGPUs of one GPU, who stand for themselves, costs a look
+at that GPU alone. A storm of events is limited: those that arrive during a look cause exactly one
+more, and between two looks the host rests for a multiple of what a look and its consequences take.
 The last state always wins.
 
 Every inventory also carries the modes of the node's GPUs, which no file tells; see `modes`.
@@ -28,10 +29,11 @@ from laneway.core.inventory import Inventory
 from laneway.core.kernel.uevent import Uevent
 from laneway.core.pci import PciAddress
 from laneway.host.hardware import Hardware
-from laneway.host.paths import functions_on
+from laneway.host.look import look
 from laneway.host.plans.files import StateError
 from laneway.host.port import UeventsUnavailableError
 from laneway.host.scan import identify, scan
+from laneway.host.scope import concerned, matters
 from laneway.host.situation import named
 from laneway.host.vgpu import look_at_card
 
@@ -40,12 +42,9 @@ log = logging.getLogger(__name__)
 RESCAN_SECONDS = 300.0
 RESCAN_SECONDS_WITHOUT_EVENTS = 30.0
 BACKOFF_FACTOR = 4.0
-"""Pause after a scan, in durations of that scan: events can keep a fifth of one core busy."""
+"""Pause after a look, in durations of that look: events can keep a fifth of one core busy."""
 BUSY_SECONDS = 0.1
 """How soon to see whether a plan about a GPU has ended, if it does not end with a look at it."""
-
-_SUBSYSTEMS = frozenset({"pci", "usb", "mdev", "mdev_bus", "net", "block", "iommu", "vfio"})
-"""Subsystems whose events can change an inventory; the kernel has dozens more."""
 
 Listener = Callable[[Inventory], None]
 
@@ -72,11 +71,11 @@ class Observer:
         self.wanted = asyncio.Event()
         """Set while a scan is."""
         self._everything = False
+        self._functions: set[PciAddress] = set()
         self._gpus: set[PciAddress] = set()
-        """What is wanted to be scanned."""
+        """What is wanted to be scanned: functions with all that depends on them, and GPUs whose
+        vGPUs alone can have changed."""
         self._scanning = asyncio.Lock()
-        self._took = 0.0
-        """Seconds that the last scan took."""
         self.inventory: Inventory | None = None
         """None until the first scan is complete."""
         self.scanned = asyncio.Event()
@@ -119,19 +118,25 @@ class Observer:
             if self.inventory is None:
                 return await self._scan()
             self._gpus.discard(gpu)
-            started = time.perf_counter()
             found = await asyncio.to_thread(look_at_card, self._host, self.inventory, gpu)
             if found is None:
                 return await self._scan()
-            self._took = time.perf_counter() - started
             return await self._found(found, at_once=True)
+
+    async def _look_at_functions(self, changed: set[PciAddress]) -> None:
+        """See what events about some functions have changed."""
+        async with self._scanning:
+            if self.inventory is None:
+                await self._scan()
+                return
+            await self._found(await asyncio.to_thread(look, self._host, self.inventory, changed))
 
     async def _scan(self) -> Inventory:
         self._gpus.clear()
+        self._functions.clear()
         started = time.perf_counter()
         found = await asyncio.to_thread(scan, self._host)
-        self._took = time.perf_counter() - started
-        self._metrics.scanned(self._took)
+        self._metrics.scanned(time.perf_counter() - started)
         if self.inventory is None:
             await self._modes.ask(found)
             found = await asyncio.to_thread(identify, self._host, found)
@@ -181,8 +186,9 @@ class Observer:
             await listening.wait()
             await self.rescan()
             tasks.create_task(self._modes.run(self._answered))
+            took = 0.0
             while True:
-                await asyncio.sleep(BACKOFF_FACTOR * self._took)
+                await asyncio.sleep(BACKOFF_FACTOR * took)
                 try:
                     async with asyncio.timeout(self._pause()):
                         await self.wanted.wait()
@@ -190,7 +196,9 @@ class Observer:
                     log.debug("periodic rescan")
                     self._modes.ask_again()
                     self.want()
+                started = time.perf_counter()
                 await self._look()
+                took = time.perf_counter() - started
 
     async def _look(self) -> None:
         """Scan what is wanted."""
@@ -198,9 +206,12 @@ class Observer:
         # A plan ends with a look; what it does meanwhile is nothing to tell anybody.
         gpus = {gpu for gpu in self._gpus if not self._locks.busy(gpu)}
         everything, self._everything = self._everything, False
+        functions, self._functions = self._functions, set()
         if everything:
             await self.rescan()
         else:
+            if functions:
+                await self._look_at_functions(functions)
             for gpu in sorted(gpus):
                 await self.look_at(gpu)
         if self._gpus:
@@ -218,10 +229,8 @@ class Observer:
                 listening.set()
                 async for event in events:
                     self._metrics.uevent(event.subsystem or event.action)
-                    if event.subsystem == "mdev" and (gpu := self._gpu_of(event)):
-                        self.want(gpu)
-                    elif _relevant(event):
-                        self.want()
+                    if matters(event):
+                        self._want_for(event)
         except UeventsUnavailableError as error:
             self.uevents_unavailable = str(error)
             log.warning(
@@ -231,15 +240,16 @@ class Observer:
             )
             listening.set()
 
-    def _gpu_of(self, event: Uevent) -> PciAddress | None:
-        """The GPU that a vGPU, of which an event tells, is or was on."""
-        on = functions_on(event.devpath)[-1:]
+    def _want_for(self, event: Uevent) -> None:
+        function = concerned(event)
+        gpu = self._gpu_of(function) if event.subsystem == "mdev" else None
+        if function is None or gpu is not None:
+            self.want(gpu)
+        else:
+            self._functions.add(function)
+            self.wanted.set()
+
+    def _gpu_of(self, function: PciAddress | None) -> PciAddress | None:
+        """The GPU of a function that can carry a vGPU."""
         vgpus = self.inventory.vgpus if self.inventory is not None else ()
-        return next((vgpu.parent for vgpu in vgpus if on == [vgpu.address]), None)
-
-
-def _relevant(event: Uevent) -> bool:
-    """Whether an event can change an inventory. Every pod that starts makes virtual interfaces."""
-    if event.action == "overflow":
-        return True
-    return event.subsystem in _SUBSYSTEMS and not event.devpath.startswith("/devices/virtual/")
+        return next((vgpu.parent for vgpu in vgpus if vgpu.address == function), None)

@@ -139,7 +139,7 @@ class Preparing:
                     wanted,
                     actor=ACTOR,
                     reason=f"HostPolicy {', '.join(stored.spec.policies)}",
-                    origin=Origin(_RESOURCE.kind, meta.name, meta.uid, user),
+                    origin=Origin(_RESOURCE.kind, meta.name, meta.uid, user, meta.generation),
                 )
             except StepError as error:
                 again, failure = RETRY_SECONDS, error.refusal.words

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from laneway.api import CoreNode, HostPolicy, HostPreparation, HostRollout, replacing
+from laneway.api import CoreNode, HostPolicy, HostPreparation, HostRollout, ObjectMeta, replacing
 from laneway.controllers.cluster.caches import NODE, Caches
 from laneway.controllers.cluster.leading import Leading
 from laneway.controllers.cluster.metrics import ManagerMetrics
@@ -34,6 +34,7 @@ from laneway.controllers.written import Written
 from laneway.core import keys
 from laneway.core.rollout.node import AWAY, Rollout, Stage, next_step
 from laneway.core.rollout.terms import Terms
+from laneway.core.tracing import Span, Tracer, about, root
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
@@ -75,8 +76,10 @@ class Rollouts(Leading[str]):
         recorder: EventRecorder,
         *,
         clock: Callable[[], float] = time.time,
+        tracer: Tracer | None = None,
     ) -> None:
         super().__init__()
+        self._tracer = tracer
         self._client = client
         self._caches = caches
         self._metrics = metrics
@@ -151,6 +154,7 @@ class Rollouts(Leading[str]):
         asked: Merged,
     ) -> bool:
         """Write what a node is to have, where it is not written; whether it was."""
+        began = time.time_ns()
         names = [one.metadata.name for one in policies]
         paused = any(one.spec.rollout.paused for one in policies)
         if known is not None:
@@ -180,7 +184,22 @@ class Rollouts(Leading[str]):
             answer = await self._client.patch(_PREPARATIONS, name, body)
             self._metrics.wrote("patch", _PREPARATIONS.kind)
         self._written.note(answer.metadata)
+        self._trace(policies, answer.metadata, began)
         return True
+
+    def _trace(self, policies: Sequence[HostPolicy], written: ObjectMeta, began: int) -> None:
+        """Tell that policies led to what a node is to have, in the trace of each of them."""
+        if self._tracer is None:
+            return
+        follows = root(written.uid, written.generation)
+        for one in policies:
+            meta = one.metadata
+            above = root(meta.uid, meta.generation)
+            span = above.child("reconcile", written.uid, began)
+            attributes = about("HostPolicy", meta.name, meta.uid, meta.generation)
+            attributes["k8s.node.name"] = written.name
+            name, ended = "reconcile HostPolicy", time.time_ns()
+            self._tracer(Span(span, above.span, name, began, ended, attributes, links=(follows,)))
 
     async def _advance(self, case: _Case) -> Retry | None:
         if not (self._caches.instances.synced.is_set() or self._caches.instances.unserved):

@@ -4,6 +4,9 @@ It is only ever added to, a line of JSON a step, and is never rotated, so that w
 a device is known years later. Lines of steps are not waited for on their way to the disk one
 by one, but all are there when the line that closes their plan is. The lines of a plan's steps stay
 in memory until it ends, for the event about it (`controllers.hardware_changes`).
+
+A `Recorder` gets each line as well, for a second place, even where the file did not take
+it. The file alone counts: it is written before hardware is.
 """
 
 from __future__ import annotations
@@ -55,6 +58,8 @@ class Ended(NamedTuple):
     error: str
     recovered: bool
     """Whether another process had begun it."""
+    began: str = ""
+    """When this process began it."""
 
 
 Listener = Callable[[Ended], None]
@@ -62,6 +67,14 @@ Listener = Callable[[Ended], None]
 
 
 def unheard(_ended: Ended) -> None:
+    """Without effect."""
+
+
+Recorder = Callable[[Entry], None]
+"""Called for each line. It neither waits nor raises."""
+
+
+def unrecorded(_entry: Entry) -> None:
     """Without effect."""
 
 
@@ -76,12 +89,15 @@ class Audit:
         actor: str,
         reason: str,
         origin: Origin = UNKNOWN,
+        recorded: Recorder = unrecorded,
     ) -> None:
         self._path = path
         self._plan = plan
         self._actor = actor
         self._reason = reason
         self._origin = origin
+        self._recorded = recorded
+        self._began = _now()
         self._steps: list[Entry] = []
         self._recovered = False
 
@@ -110,6 +126,7 @@ class Audit:
             outcome,
             error,
             self._recovered,
+            self._began,
         )
 
     def plan(self, outcome: Outcome, words: str = "", error: str = "") -> None:
@@ -130,9 +147,8 @@ class Audit:
         )
 
     def _entry(self, outcome: Outcome, **details: object) -> Entry:
-        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         return Entry(
-            time=now,
+            time=_now(),
             plan=self._plan,
             actor=self._origin.on_behalf(self._actor),
             reason=self._reason,
@@ -142,4 +158,11 @@ class Audit:
         )
 
     def _add(self, entry: Entry, *, sync: bool) -> None:
-        files.append(self._path, msgspec.json.encode(entry), create=True, sync=sync)
+        try:
+            files.append(self._path, msgspec.json.encode(entry), create=True, sync=sync)
+        finally:
+            self._recorded(entry)
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")

@@ -55,7 +55,12 @@ async def execute(
             with state.running(path):
                 journal = Journal(path)
                 audit = Audit(
-                    state.audit, plan=journal.id, actor=actor, reason=reason, origin=origin
+                    state.audit,
+                    plan=journal.id,
+                    actor=actor,
+                    reason=reason,
+                    origin=origin,
+                    recorded=hardware.recorded,
                 )
                 # Both are on the disk, or nothing is written to hardware.
                 audit.plan("planned", "; ".join(map(describe, plan.steps)))

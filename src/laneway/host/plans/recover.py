@@ -87,6 +87,7 @@ async def _recover(
         actor=intent.actor,
         reason=intent.reason,
         origin=intent.origin,
+        recorded=hardware.recorded,
     )
     audit.take_over(written)
 

@@ -27,6 +27,8 @@ class Watched:
         self._unavailable = unavailable
         self.events: asyncio.Queue[Uevent] = asyncio.Queue()
         self.scans = 0
+        self.paths: list[str] = []
+        """Files that were read."""
         self.scanned = asyncio.Event()
         self._loop = asyncio.get_running_loop()
 
@@ -38,6 +40,10 @@ class Watched:
             self.scans += 1
             self._loop.call_soon_threadsafe(self.scanned.set)
         return self._host.names(path)
+
+    def read(self, path: str) -> bytes:
+        self.paths.append(path)
+        return self._host.read(path)
 
     @contextlib.asynccontextmanager
     async def uevents(self) -> AsyncIterator[AsyncIterator[Uevent]]:
@@ -112,6 +118,40 @@ async def test_a_device_event_makes_it_look_again() -> None:
         await running.send(pci())
 
         await scans_reach(running.host, 2)
+
+
+@pytest.mark.parametrize(
+    ("event", "everything"),
+    [
+        (Uevent("change", "/devices/pci0000:00/0000:00:1f.0", {"SUBSYSTEM": "pci"}), False),
+        (OVERFLOW, True),
+        (Uevent("add", "/devices/platform/dmar/iommu/x", {"SUBSYSTEM": "iommu"}), True),
+    ],
+)
+async def test_an_event_costs_a_look_at_what_it_concerns(event: Uevent, everything: bool) -> None:
+    host = Watched("a2")
+    async with observing(host) as running:
+        host.paths.clear()
+        await running.send(event)
+        await scans_reach(host, 2)
+        async with running.observer._scanning:
+            read = list(host.paths)
+
+    assert any("/0000:00:02.0/" in path for path in read) == everything
+
+
+async def test_what_an_event_tells_of_is_reported() -> None:
+    host = Watched("a2")
+    async with observing(host) as running:
+        disk = next(
+            one.address
+            for one in running.reported[-1].functions
+            if one.class_code.startswith("0108")
+        )
+        path = host._host.resolve(f"/sys/bus/pci/devices/{disk}")
+        host._host.unplug(path)
+        await running.send(Uevent("remove", path.removeprefix("/sys"), {"SUBSYSTEM": "pci"}))
+        await running.until(lambda inventory: inventory.function(disk) is None)
 
 
 async def test_an_event_about_a_vgpu_costs_a_look_at_its_gpu_alone() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from laneway.core.printed import LIMIT
 from laneway.core.programs import GRUB_MKCONFIG, MODPROBE, NVIDIA_SMI, SRIOV_MANAGE, SYSTEMCTL
 from laneway.host.executors.local import LocalExecutor
 from laneway.host.port import CommandMissingError
@@ -246,9 +247,9 @@ async def test_output_is_bounded_and_says_so(program: Program) -> None:
 
     first, rest = output.split("\n", 1)
     assert status == 1
-    assert first == f"[the first {3_000_009 - 64 * 1024} bytes are left out]"
+    assert first == f"[the first {3_000_009 - LIMIT} bytes are left out]"
     assert rest.endswith("xxx\nthe end\n")
-    assert len(rest) == 64 * 1024
+    assert len(rest) == LIMIT
 
 
 async def test_a_child_that_keeps_printing_delays_nothing(program: Program, tmp_path: Path) -> None:

@@ -90,16 +90,16 @@ async def test_an_h100_tells_all_of_it() -> None:
     assert (str(gpu.address), gpu.model) == ("0000:00:06.0", "NVIDIA H100 80GB HBM3")
     assert (gpu.driver, gpu.ecc, lacking) == ("580.159.04", "Enabled", frozenset())
     assert set(gpu.numbers) == set(readings.FIELDS)
-    assert gpu.numbers[readings.TEMPERATURE] == 49
-    assert gpu.numbers[readings.MARGIN] == 38
-    assert gpu.numbers[readings.POWER] == 77.03
+    assert gpu.numbers[readings.TEMPERATURE] == 33
+    assert gpu.numbers[readings.MARGIN] == 54
+    assert gpu.numbers[readings.POWER] == 72.14
     assert gpu.numbers[readings.MEMORY_TOTAL] == 81559
     assert gpu.numbers[readings.SLOWDOWNS["hardware"]] == 0
 
 
 @pytest.mark.parametrize("said", ["[N/A]", "N/A", "[Not Supported]", "[Unknown Error]", ""])
 async def test_what_a_gpu_does_not_tell_is_left_out_and_not_0(said: str) -> None:
-    (gpu,), _ = await read_gpus(Smi(RECORDED.replace("77.03", said).replace("Enabled", said)))
+    (gpu,), _ = await read_gpus(Smi(RECORDED.replace("72.14", said).replace("Enabled", said)))
 
     assert set(readings.FIELDS) - set(gpu.numbers) == {readings.POWER}
     assert gpu.ecc == ""
@@ -112,13 +112,13 @@ async def test_a_name_may_have_what_separates_values() -> None:
 
 
 async def test_a_release_without_a_field_is_asked_for_the_others() -> None:
-    without = RECORDED.replace(", 38, 77.03", ", 77.03")
+    without = RECORDED.replace(", 54, 72.14", ", 72.14")
     old = Smi(without, lacks=readings.MARGIN)
     (gpu,), lacking = await read_gpus(old)
     await read_gpus(old, lacking)
 
     assert set(readings.FIELDS) - set(gpu.numbers) == {readings.MARGIN} == lacking
-    assert gpu.numbers[readings.POWER] == 77.03
+    assert gpu.numbers[readings.POWER] == 72.14
     assert len(old.asked) == 3, "what is known to be lacking is not asked again"
 
 
@@ -162,7 +162,7 @@ async def test_a_report_without_its_beginning_is_not_taken_for_no_vgpus(text: st
 
 
 @pytest.mark.parametrize(
-    "text", ["0000:06\n", "x, " + RECORDED[20:], RECORDED.replace(", 49", "", 1)]
+    "text", ["0000:06\n", "x, " + RECORDED[20:], RECORDED.replace(", 33", "", 1)]
 )
 async def test_a_row_of_another_form_is_not_read_as_a_gpu(text: str) -> None:
     with pytest.raises(UnreadableError):

@@ -432,8 +432,12 @@ async def test_what_cannot_be_audited_is_undone(a2: Hardware) -> None:
             audit.unlink()
             audit.mkdir()
 
+    lines: list[Entry] = []
+    hardware = a2._replace(recorded=lines.append)
     with pytest.raises(StepError, match=r"audit\.jsonl: Is a directory"):
-        await execute(a2, Plan((first,)), **WHO, progress=lose_audit)
+        await execute(hardware, Plan((first,)), **WHO, progress=lose_audit)
+    # The second place has what the file has not.
+    assert [one.outcome for one in lines][:2] == ["planned", "done"]
 
     assert vgpus(a2) == {}
     os.rmdir(audit)

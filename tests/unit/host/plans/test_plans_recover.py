@@ -13,6 +13,7 @@ from laneway.core.pci import PciAddress
 from laneway.core.plan import CreateMdev, Plan, ResetFunction
 from laneway.core.refusals import DeviceDisappeared, ResetFailed
 from laneway.host.hardware import Hardware
+from laneway.host.plans.audit import Entry
 from laneway.host.plans.execute import StepError, execute
 from laneway.host.plans.files import StateError
 from laneway.host.plans.recover import recover
@@ -69,7 +70,8 @@ async def test_there_is_nothing_to_recover_where_nothing_was(
 async def test_a_plan_is_finished_and_reported(host: SimulatedHost, tmp_path: Path) -> None:
     plan = Plan(creations(host))
     await interrupted(host, tmp_path, plan, 2)
-    hardware = hardware_of(host, tmp_path)
+    lines: list[Entry] = []
+    hardware = hardware_of(host, tmp_path)._replace(recorded=lines.append)
     reported: list[tuple[int, str]] = []
 
     [recovery] = await recovered(
@@ -81,6 +83,7 @@ async def test_a_plan_is_finished_and_reported(host: SimulatedHost, tmp_path: Pa
     assert len(carried(host)) == 2
     assert [entry.outcome for entry in audited(hardware)] == ["planned", "done", "done", "finished"]
     assert {entry.actor for entry in audited(hardware)} == {"killed"}
+    assert lines == audited(hardware)[2:]  # what this process adds goes to the second place too
 
 
 async def test_the_next_plan_waits_for_the_interrupted_one(
