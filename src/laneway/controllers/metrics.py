@@ -9,7 +9,7 @@ like one that is not collected.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 
 from laneway.controllers.measuring.metrics import MeasurementCollector, Measurements, Reports
 from laneway.core import census
+from laneway.core.fleet.fragmentation import by_profile, score
 from laneway.core.inventory import Inventory
 
 Sample = tuple[tuple[str, ...], float]
@@ -177,8 +178,12 @@ class AllocationCollector(Collector):
 Count = Callable[[Inventory, dict[str, str]], Iterable[Sample]]
 
 
-def _single(numbers: dict[str, int]) -> list[Sample]:
+def _single(numbers: Mapping[str, float]) -> list[Sample]:
     return [((value,), number) for value, number in numbers.items()]
+
+
+def _fragmentation(inventory: Inventory, _desired_states: dict[str, str]) -> list[Sample]:
+    return _single({gpu: score([one]) or 0 for gpu, one in census.unused(inventory).items()})
 
 
 def _devices(inventory: Inventory, _desired_states: dict[str, str]) -> list[Sample]:
@@ -230,6 +235,21 @@ _DEVICES: dict[str, tuple[str, tuple[str, ...], Count]] = {
         "How many more vGPUs of a profile fit, if no other is made.",
         ("profile",),
         lambda inventory, _: _single(census.free(inventory)),
+    ),
+    "laneway_gpu_fragmentation": (
+        "1 - the largest vGPU that still fits / the memory without a vGPU; 0 where all is in use.",
+        ("gpu",),
+        _fragmentation,
+    ),
+    "laneway_node_fragmentation": (
+        "The same with the sums over the GPUs of the node.",
+        (),
+        lambda inventory, _: [((), score(census.unused(inventory).values()) or 0)],
+    ),
+    "laneway_profile_fragmentation": (
+        "1 - the memory of the vGPUs of a profile that still fit / the memory without a vGPU.",
+        ("profile",),
+        lambda inventory, _: _single(by_profile(census.unused(inventory).values())),
     ),
     "laneway_gpu_instances": (
         "GPU instances that exist, by profile.",

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Literal, get_args
 
+from laneway.core.fleet.fragmentation import Free
 from laneway.core.gpu.desired import mode_of
 from laneway.core.gpu.modes import Mode
 from laneway.core.gpu.vendors import gpu_of
@@ -17,7 +18,9 @@ from laneway.core.inventory import Inventory
 from laneway.core.passthrough.usability import VFIO_DRIVER
 from laneway.core.pci import NVIDIA, PciFunction
 from laneway.core.vgpu.capacity import still_fits
+from laneway.core.vgpu.card import card_of
 from laneway.core.vgpu.catalogue import profile_named
+from laneway.core.vgpu.profiles import MIB_PER_GIB, framebuffer_mib
 
 GpuState = Literal["enabled", "disabled", "passthrough", "undriven"]
 """Has virtual functions; has none; is a virtual machine's as a whole; no driver serves it."""
@@ -106,6 +109,22 @@ def free(inventory: Inventory) -> dict[str, int]:
         if gpu.address in functions and gpu.address in inventory.modes:
             modes_of = inventory.modes[gpu.address]
             found.update(still_fits(gpu, functions[gpu.address], modes_of))
+    return found
+
+
+def unused(inventory: Inventory) -> dict[str, Free]:
+    """The memory of each GPU without a vGPU, and what fits, by address, where it is known."""
+    functions = inventory.by_gpu()
+    found: dict[str, Free] = {}
+    for gpu in inventory.functions:
+        if gpu.address in functions and gpu.address in inventory.modes:
+            there = functions[gpu.address]
+            fits = still_fits(gpu, there, inventory.modes[gpu.address])
+            carried = [one.configured.type_name for one in there if one.configured]
+            whole = card_of(gpu.device, {*fits, *carried} - {""}).region * MIB_PER_GIB
+            if whole and fits:
+                mib = max(0, whole - sum(map(framebuffer_mib, carried)))
+                found[str(gpu.address)] = Free(mib, fits)
     return found
 
 

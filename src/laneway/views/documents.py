@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from laneway.api import VGPUDevice, find_condition
+from laneway.core.fleet.fragmentation import score
 from laneway.core.mig.profiles import bare_name
 from laneway.core.phrases import short_name
 from laneway.core.vgpu.profiles import framebuffer_mib
+from laneway.views import fragmentation
 from laneway.views.gpus import Gpu
 from laneway.views.memory import occupancy
 from laneway.views.profiles import shortened
@@ -16,6 +18,7 @@ from laneway.views.profiles import shortened
 def document(gpu: Gpu) -> dict[str, Any]:
     """One GPU. Fields are added in later versions; none changes what it means."""
     device, ready, memory = gpu.device, gpu.ready, occupancy(gpu)
+    free = fragmentation.free(gpu)
     return {
         "node": gpu.node,
         "address": gpu.address,
@@ -40,6 +43,9 @@ def document(gpu: Gpu) -> dict[str, Any]:
         ],
         "gpuInstances": _instances(gpu),
         "fits": shortened(device.status.fits),
+        "freeMiB": None if free is None else free.mib,
+        "largestFit": "" if free is None else short_name(free.largest),
+        "fragmentation": None if free is None else score([free]),
         "layouts": [
             {
                 "name": layout.metadata.name,

@@ -40,16 +40,21 @@ async def test_a_gpu_is_shown_in_every_form_and_drawn(
     document = json.loads((await laneway("gpus", "-o", "json")).out)
     [gpu] = document["gpus"]
     assert (gpu["memoryMiB"], gpu["allocatedMiB"], gpu["fits"]["A2-4Q"]) == (16384, 4096, 3)
+    free = gpu["freeMiB"], gpu["largestFit"], gpu["fragmentation"]
+    assert (free[0], free[1][:4], free[2]) == (12288, "A2-4", 0.6667)
     assert [(vgpu["profile"], vgpu["holder"]) for vgpu in gpu["vgpus"]] == [("A2-4Q", None)]
     assert not [field for field in (*gpu, *gpu["vgpus"][0]) if f"`{field}" not in DOCUMENTED]
     assert yaml.safe_load((await laneway("gpus", "-oyaml")).out) == document
     assert (await laneway("gpus", "-o", "name")).lines == [NAME]
     assert (await laneway("gpus", "-o", "wide")).lines[0].endswith("OWNER        NAME")
 
+    assert " 67 % " in (await laneway("gpus", "-o", "wide")).out
+
     one = await laneway("gpus", TITLE)
     assert " 1 A2-4Q " in one.out
     assert "Memory: 4 GiB of 16 GiB allocated" in one.lines
     assert one.out.split("Memory:")[1].split()[0] in (await laneway("explain", TITLE)).out
+    assert "A2-4A of 12 GiB free, fragmentation 67 %" in (await laneway("explain", TITLE)).out
 
 
 @pytest.mark.slow

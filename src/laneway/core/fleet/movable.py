@@ -1,0 +1,109 @@
+"""Which VMs can be moved, with what they have, and to which GPUs.
+
+A running VM is migrated to another node, and only where everything about the move is known. A
+stopped VM, whose vGPUs are kept for it, starts on another GPU instead. All others stay: pods, VMs
+that start just now, VMs with devices besides vGPUs, and holders that nothing is known about.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import msgspec
+
+from laneway.core.fleet import board
+from laneway.core.fleet.migration import Answer, between
+from laneway.core.fleet.model import Fleet, Gpu, Node, Vgpu, Vm
+from laneway.core.gpu.modes import Mode
+from laneway.core.ledger.facts import Phase
+
+_SHARED_BY_TIME = ("", Mode.SAME_SIZE, Mode.MIXED_SIZE)
+
+
+class Leg(msgspec.Struct, frozen=True):
+    """One vGPU of a VM, and the GPU that carries it."""
+
+    vgpu: str
+    profile: str
+    gpu: int
+    """Its number in the fleet."""
+
+
+class Unit(msgspec.Struct, frozen=True):
+    """What moves as one: a VM with all of its vGPUs. One without a name is what is wanted."""
+
+    vm: str
+    legs: tuple[Leg, ...]
+    running: bool = False
+    selector: Mapping[str, str] = {}
+
+
+def takes_vgpus(fleet: Fleet) -> list[bool]:
+    """For each GPU, whether more vGPUs can be put on it: shared by time, on an open node."""
+    closed = {node.name for node in fleet.nodes if node.closed}
+    return [
+        gpu.mode in _SHARED_BY_TIME and not gpu.claimed and gpu.node not in closed
+        for gpu in fleet.gpus
+    ]
+
+
+def units(fleet: Fleet) -> tuple[dict[str, Unit], dict[str, str]]:
+    """The VMs that can be moved by name, and why each other holder of a vGPU stays."""
+    legs: dict[str, list[Leg]] = defaultdict(list)
+    for number, gpu in enumerate(fleet.gpus):
+        for one in gpu.vgpus:
+            if one.holder:
+                legs[one.holder].append(Leg(one.name, one.profile, number))
+    vms = {vm.name: vm for vm in fleet.vms}
+    others = {device.holder for device in fleet.devices}
+    found: dict[str, Unit] = {}
+    stay: dict[str, str] = {}
+    for holder, there in legs.items():
+        why = _stays(vms.get(holder), fleet, there, others)
+        if why:
+            stay[holder] = why
+        else:
+            vm = vms[holder]
+            found[holder] = Unit(holder, tuple(there), vm.phase is Phase.RUNNING, vm.selector)
+    return found, stay
+
+
+def _stays(vm: Vm | None, fleet: Fleet, legs: list[Leg], others: set[str]) -> str:
+    """Why a holder is not moved; empty: it can be."""
+    if vm is None:
+        return "nothing is known about it"
+    if vm.name.startswith("pod "):
+        return "a pod cannot be moved"
+    if vm.phase is Phase.PENDING:
+        return "it is about to start"
+    if vm.name in others:
+        return "it has devices besides vGPUs"
+    if any(fleet.gpus[leg.gpu].mode not in _SHARED_BY_TIME for leg in legs):
+        return "its vGPU is in a GPU instance"
+    if vm.phase is Phase.RUNNING and not vm.migratable:
+        unknown = vm.migratable is None
+        return f"it is not {'known whether it is ' if unknown else ''}live-migratable"
+    return ""
+
+
+def may_go(
+    unit: Unit, leg: Leg, source: Gpu | None, target: Gpu, nodes: Mapping[str, Node]
+) -> bool:
+    """Whether one vGPU of a unit may go to a GPU, room aside. `source` None: it is new."""
+    if leg.profile not in board.card(target).kinds:
+        return False
+    node = nodes.get(target.node)
+    labels = node.labels if node else {}
+    if any(labels.get(key) != value for key, value in unit.selector.items()):
+        return False
+    if source is None:
+        return True
+    if not unit.running:
+        return source.name != target.name
+    return source.node != target.node and between(source, target).answer is Answer.YES
+
+
+def unused(gpu: Gpu) -> tuple[Vgpu, ...]:
+    """The vGPUs that no VM or pod has."""
+    return tuple(one for one in gpu.vgpus if not one.holder)

@@ -1,0 +1,71 @@
+"""GPUs that are one and the same for a layout: same board, same mode, same vGPUs in use.
+
+Only the number of each class enters the integer program, so a fleet of a hundred equal GPUs is as
+small a problem as one GPU. GPUs in MIG mode, claimed ones, those of closed nodes, and those of
+which the driver does not tell where vGPUs in use are, stay as they are and are in no class.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+
+import msgspec
+
+from laneway.core.fleet import board
+from laneway.core.fleet.model import Fleet, Gpu
+from laneway.core.fleet.movable import takes_vgpus, unused
+from laneway.core.gpu.modes import Mode
+from laneway.core.vgpu.card import Card
+from laneway.core.vgpu.placement import Carried
+from laneway.core.vgpu.profiles import profile
+
+
+class GpuClass(msgspec.Struct, frozen=True):
+    """Equal GPUs."""
+
+    gpus: tuple[Gpu, ...]
+    card: Card
+    held: tuple[Carried, ...]
+    """On each of them."""
+    modes: tuple[Mode, ...]
+    """Those that it can have: the present one alone while vGPUs are in use."""
+    mode: Mode
+    """The present one."""
+    idle: Mapping[str, int]
+    """vGPUs without a holder on each of them, by profile."""
+
+    def room(self, most: int) -> int:
+        """How many more vGPUs one of them takes where a mode takes `most` in all."""
+        functions = self.gpus[0].functions
+        return max(0, (min(most, functions) if functions else most) - len(self.held))
+
+
+def classes(fleet: Fleet) -> tuple[GpuClass, ...]:
+    """The classes of a fleet, in the order of their first GPUs."""
+    alike: dict[object, list[Gpu]] = defaultdict(list)
+    for gpu, takes in zip(fleet.gpus, takes_vgpus(fleet), strict=True):
+        if takes and _is_known(gpu):
+            held = sorted((one.profile, one.slot or 0) for one in gpu.vgpus if one.holder)
+            idle = sorted(one.profile for one in unused(gpu))
+            here = (gpu.device, gpu.profiles, board.is_mixed(gpu), gpu.functions)
+            alike[here, tuple(held), tuple(idle)].append(gpu)
+    return tuple(_class(tuple(gpus)) for gpus in alike.values())
+
+
+def _is_known(gpu: Gpu) -> bool:
+    kinds = board.card(gpu).kinds
+    held = [one for one in gpu.vgpus if one.holder]
+    placed = not board.is_mixed(gpu) or all(one.slot is not None for one in held)
+    return placed and all(one.profile in kinds for one in held)
+
+
+def _class(gpus: tuple[Gpu, ...]) -> GpuClass:
+    first = gpus[0]
+    card = board.card(first)
+    mode = Mode.MIXED_SIZE if board.is_mixed(first) else Mode.SAME_SIZE
+    held = board.carried(first, held_only=True)
+    mixes = any(known.ids for name in card.kinds if (known := profile(name)) is not None)
+    modes = (mode,) if held or not mixes else (Mode.SAME_SIZE, Mode.MIXED_SIZE)
+    idle = Counter(one.profile for one in unused(first))
+    return GpuClass(gpus, card, held, modes, mode, idle)

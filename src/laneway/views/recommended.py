@@ -1,0 +1,26 @@
+"""A recommended layout as objects: VGPULayouts that name their GPUs and change no other."""
+
+from __future__ import annotations
+
+from laneway.api import ObjectMeta, VGPULayout
+from laneway.api.layout import LayoutGpuSelector, LayoutVgpus, VGPULayoutSpec
+from laneway.core.fleet.recommend.layout import Recommendation, as_groups
+
+
+def layouts(found: Recommendation, name: str) -> list[VGPULayout]:
+    """One for each kind of GPU in it, `NAME-1`, `NAME-2`.
+
+    vGPUs in use are part of them. They take GPUs over from single VGPUDevices.
+    """
+    return [
+        VGPULayout(
+            metadata=ObjectMeta(name=f"{name}-{number}"),
+            spec=VGPULayoutSpec(
+                gpu_selector=LayoutGpuSelector(names=list(group.gpus)),
+                mode=group.mode,
+                vgpus=[LayoutVgpus(profile=one, count=many) for one, many in group.vgpus.items()],
+                take_over=True,
+            ),
+        )
+        for number, group in enumerate(as_groups(found), 1)
+    ]
