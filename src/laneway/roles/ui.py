@@ -93,11 +93,17 @@ class Ui:
             self._caches, self._ledger, rendering, self._server, remote, self._history
         )
         settings = settings or Settings()
+        routes = Routes(PAGES, ACTIONS)
         self._sign_in = SignIn(
-            config, rendering.page, settings, public=frozenset({STATIC}), stateless=RESOURCES
+            config,
+            rendering.page,
+            settings,
+            public=frozenset({STATIC}),
+            stateless=RESOURCES,
+            file_bytes=routes.file_bytes,
         )
         self._api = Api(self._site, Callers(config, settings.proxies))
-        self._web = Web(self._site, SignedIn(), Routes(PAGES, ACTIONS), metrics)
+        self._web = Web(self._site, SignedIn(), routes, metrics)
         metrics.counts(lambda: self._web.open_pages, lambda: len(self._sign_in.sessions))
         self._listening = asyncio.Event()
 

@@ -5,7 +5,7 @@ Who has a vGPU is what the ledger says, so that the plan reserves for stopped VM
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -13,6 +13,7 @@ from laneway.api import VGPU_CONFIGURED, VGPUDevice
 from laneway.core.fleet.model import Device, Fleet, Framework, Gpu, Node, Vgpu, Vm
 from laneway.core.ledger.build import build
 from laneway.core.ledger.facts import Consumer, ConsumerKind, DeviceFact, Facts
+from laneway.core.ledger.ledger import Ledger
 from laneway.core.vgpu.profiles import profiles_on
 from laneway.views import gpus as assembled
 
@@ -21,13 +22,28 @@ _UNHEALTHY_WITHOUT_FACT = "it is not advertised to VMs"
 
 def observed(facts: Facts, gpus: Iterable[assembled.Gpu], unreadable: Iterable[str] = ()) -> Fleet:
     """The fleet."""
-    ledger = build(facts)
+    return of_ledger(build(facts), gpus, unreadable)
+
+
+def plain_name(consumer: Consumer) -> str:
+    """`NAMESPACE/NAME` of a VM, `pod NAMESPACE/NAME`."""
+    path = f"{consumer.namespace}/{consumer.name}" if consumer.namespace else consumer.name
+    return f"pod {path}" if consumer.kind is ConsumerKind.POD else path
+
+
+def of_ledger(
+    ledger: Ledger,
+    gpus: Iterable[assembled.Gpu],
+    unreadable: Iterable[str] = (),
+    name: Callable[[Consumer], str] = plain_name,
+) -> Fleet:
+    """The same from a ledger that there is; `name`: of a VM or pod, no two alike."""
     holders = {
-        name: _name(taking.consumer)
+        device: name(taking.consumer)
         for stock in ledger.stocks.values()
-        for name, taking in stock.taken.items()
+        for device, taking in stock.taken.items()
     }
-    devices = {device.name: device for device in facts.devices}
+    devices = {one.name: one for stock in ledger.stocks.values() for one in stock.devices}
     found = tuple(_gpu(gpu, devices, holders) for gpu in gpus)
     carried = {vgpu.name for gpu in found for vgpu in gpu.vgpus}
     nodes = {
@@ -52,7 +68,7 @@ def observed(facts: Facts, gpus: Iterable[assembled.Gpu], unreadable: Iterable[s
         ),
         vms=tuple(
             Vm(
-                name=_name(consumer),
+                name=name(consumer),
                 phase=demand.phase,
                 requests={name: count for name, count in demand.requests.items() if count > 0},
                 node=demand.node,
@@ -106,11 +122,6 @@ def _vgpu(vgpu: VGPUDevice, devices: Mapping[str, DeviceFact], holders: Mapping[
         holder=holders.get(name, ""),
         unhealthy=device.unhealthy if device is not None else _UNHEALTHY_WITHOUT_FACT,
     )
-
-
-def _name(consumer: Consumer) -> str:
-    path = f"{consumer.namespace}/{consumer.name}" if consumer.namespace else consumer.name
-    return f"pod {path}" if consumer.kind is ConsumerKind.POD else path
 
 
 def anonymous(fleet: Fleet) -> Fleet:

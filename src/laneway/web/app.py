@@ -28,6 +28,7 @@ from laneway.web.page import Again, Done, NotFound, Page, Report, Routes
 from laneway.web.place import Place, parse
 from laneway.web.rendering import static_files
 from laneway.web.session.guard import NOTICE
+from laneway.web.session.sent import receive
 from laneway.web.stream.hub import Hub, TooManyError
 from laneway.web.stream.shared import Drawn, Shared
 from laneway.web.stream.tab import Tab
@@ -175,7 +176,8 @@ class Web:
         except ValueError:
             return await self._problem(request, 400, "not_found")
         visit = await self._visit(request, page, place)
-        visit.form = await _form(request)
+        sent = await receive(request, action.file_bytes)
+        visit.form, visit.files = sent.fields, sent.files
         try:
             outcome = await action.act(visit)
         except NotFound:
@@ -305,7 +307,7 @@ class Web:
     async def _visit(self, request: web.Request, page: Page, place: Place) -> Visit:
         user = await self._users.user(request, (*page.needs, *page.asks))
         csrf = self._users.csrf(request)
-        return Visit(self._site, user, place, csrf=csrf, management=user.management)
+        return Visit(self._site, user, place, csrf=csrf, management=user.management, own=user.own)
 
     async def _answer(
         self, request: web.Request, page: Page, visit: Visit, status: int = 200
@@ -409,11 +411,6 @@ def _out_of_band(blocks: Mapping[str, str]) -> Mapping[str, str]:
     """Blocks as htmx puts them in the place of those with the same id."""
     swap = '<div hx-swap-oob="morph" id="live-'
     return {name: html.replace('<div id="live-', swap, 1) for name, html in blocks.items()}
-
-
-async def _form(request: web.Request) -> Mapping[str, Sequence[str]]:
-    sent = await request.post()
-    return {key: [str(value) for value in sent.getall(key)] for key in sent}
 
 
 def _note(request: web.Request) -> str:

@@ -1,4 +1,4 @@
-"""Where machine pools are judged: outside the event loop, and one at a time for all users.
+"""Where machine pools are judged, and plans made: outside the event loop, one at a time.
 
 With many guest clusters and nodes that takes seconds, in which everyone else's pages go on.
 """
@@ -18,8 +18,8 @@ T = TypeVar("T")
 class Judging:
     """One thread, and an event for each new ledger."""
 
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, "judging")
+    def __init__(self, name: str = "judging") -> None:
+        self._thread = ThreadPoolExecutor(1, name)
         self.made = asyncio.Event()
         """Set once another ledger is made."""
 

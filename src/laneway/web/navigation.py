@@ -16,6 +16,7 @@ _PAGES = (
     ("usb", "/usb"),
     ("vms", "/vms"),
     ("pools", "/pools"),
+    ("planner", "/planner"),
     ("nodes", "/nodes"),
     ("hosts", "/hosts"),
     ("activity", "/activity"),

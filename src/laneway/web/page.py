@@ -105,6 +105,8 @@ class Action(NamedTuple):
     pattern: str
     act: Callable[[Visit], Awaitable[Done | Again | Report]]
     """What was sent is in `visit.form`."""
+    file_bytes: int = 0
+    """So large may a file be that its form sends; 0: it sends none."""
 
 
 class Routes:
@@ -124,6 +126,11 @@ class Routes:
     def action(self, path: str) -> Action | None:
         """The action of a quoted path."""
         return next((action for pattern, action in self._actions if pattern.fullmatch(path)), None)
+
+    def file_bytes(self, path: str) -> int:
+        """So large may a file be that is sent to a quoted path; 0: none is taken there."""
+        action = self.action(path)
+        return 0 if action is None else action.file_bytes
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

@@ -19,8 +19,10 @@ from laneway.web.history.recorder import History
 from laneway.web.judging import Judging
 from laneway.web.management import Management, Remote
 from laneway.web.place import Place
+from laneway.web.planning import Own, Planning
 from laneway.web.rendering import Rendering, Texts
 from laneway.web.server_state import ServerState
+from laneway.web.session.sent import File
 from laneway.web.tables.rows import Rows
 
 T = TypeVar("T")
@@ -45,6 +47,10 @@ class SessionUser(User, Protocol):
     def management(self) -> Management:
         """What the user sees of the Rancher management cluster."""
 
+    @property
+    def own(self) -> Own:
+        """What the user has uploaded."""
+
 
 @dataclass(frozen=True)
 class Site:
@@ -59,6 +65,7 @@ class Site:
     history: History | None = None
     """None: none is kept."""
     judging: Judging = field(default_factory=Judging)
+    planning: Planning = field(default_factory=Planning)
     _rows: dict[str, Rows[Any]] = field(default_factory=dict)
 
     def rows(self, name: str, make: Callable[[], Rows[T]]) -> Rows[T]:
@@ -87,10 +94,14 @@ class Visit:
     csrf: str = ""
     form: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What was sent, by field."""
+    files: Mapping[str, File] = field(default_factory=dict)
+    """Files that were sent, by field."""
     problems: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """What is wrong with it, by field."""
     management: Management = field(default_factory=Management)
     """What the user sees of the Rancher management cluster."""
+    own: Own = field(default_factory=Own)
+    """What the user has uploaded."""
     data: dict[str, Any] = field(default_factory=dict)
     """What `prepare` of the page has fetched."""
 

@@ -19,7 +19,7 @@ MOST_GPUS = 16
 _PART = re.compile(
     r"(?:([0-9]{1,6})\s*x\s*)?([A-Za-z0-9][A-Za-z0-9. -]*?)(?:\s*\*\s*([0-9]{1,3}))?"
 )
-_SERVERS = {
+SERVERS = {
     "a2": ("A2", 1),
     "a2-vfio": ("A2", 1),
     "l40s": ("L40S", 2),
@@ -73,12 +73,12 @@ def made_up(text: str) -> Fleet:
 
 def board_of(kind: str) -> tuple[str, int]:
     """The board that a word means, and how many a server of this kind has. Raises MadeUpError."""
-    if kind in _SERVERS:
-        return _SERVERS[kind]
+    if kind in SERVERS:
+        return SERVERS[kind]
     known = {board.lower(): board for board in boards()}
     if kind in known:
         return known[kind], 1
-    meant = closest(kind, [*_SERVERS, *known]) or (*_SERVERS, *sorted(known))
+    meant = closest(kind, [*SERVERS, *known]) or (*SERVERS, *sorted(known))
     raise MadeUpError(f"no board or server {kind[:60]!r} is known. Use {listed(meant)}")
 
 

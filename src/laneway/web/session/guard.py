@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from urllib.parse import urlencode
 
 from aiohttp import web
-from aiohttp.http import HttpProcessingError
 
 from laneway.kube.errors import CredentialsError, UnauthorizedError
 from laneway.web.access import Question
@@ -24,6 +23,7 @@ from laneway.web.session.cookies import BROWSER, SESSION_ID, Cookies
 from laneway.web.session.csrf import FIELD, HEADER, WRITES, CsrfTokens, is_from_us
 from laneway.web.session.destination import destination
 from laneway.web.session.live import Session, Sessions
+from laneway.web.session.sent import receive
 
 Render = Callable[[str, Mapping[str, object]], str]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -49,11 +49,14 @@ class Guard:
         public: frozenset[str],
         *,
         stateless: frozenset[str] = frozenset(),
+        file_bytes: Callable[[str], int] = lambda _path: 0,
     ) -> None:
         """`public`: the canonical names of resources that need no session.
 
         `stateless`: of those that have none, whatever cookies are sent: each request brings a
         token, which no other site can have a browser send.
+
+        `file_bytes`: the largest file that a quoted path takes.
         """
         self._sessions = sessions
         self._csrf = csrf
@@ -61,6 +64,7 @@ class Guard:
         self._render = render
         self._public = public
         self._stateless = stateless
+        self._file_bytes = file_bytes
 
     @web.middleware
     async def guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -121,11 +125,10 @@ class Guard:
 
     async def _has_token(self, request: web.Request, user: str) -> bool:
         browser = self._cookies.read(request, BROWSER)
-        fields = await _fields(request)
-        given: object = request.headers.get(HEADER, fields.get(FIELD))
-        return (
-            bool(browser) and isinstance(given, str) and self._csrf.is_right(given, browser, user)
-        )
+        path = request.raw_path.partition("?")[0]
+        sent = await receive(request, self._file_bytes(path) if user else 0)
+        given = request.headers.get(HEADER, next(iter(sent.fields.get(FIELD, ())), None))
+        return bool(browser) and given is not None and self._csrf.is_right(given, browser, user)
 
     def onward(self, address: str) -> web.Response:
         """A page that leads to an address, so that the browser comes there from this site."""
@@ -187,14 +190,6 @@ class SignedIn:
 def see_other(address: str) -> web.Response:
     """Leads to an address, exactly as it is written."""
     return web.Response(status=303, headers={"Location": address})
-
-
-async def _fields(request: web.Request) -> Mapping[str, object]:
-    """What a form sends, for every handler. Raises HTTPBadRequest for what no browser sends."""
-    try:
-        return await request.post()
-    except (ValueError, LookupError, RuntimeError, HttpProcessingError):
-        raise web.HTTPBadRequest from None
 
 
 def _sign_in(request: web.Request, why: str) -> str:

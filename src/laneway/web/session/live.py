@@ -21,6 +21,7 @@ from typing import NamedTuple
 from laneway.kube.client import Client
 from laneway.web.access import Access
 from laneway.web.management import Management
+from laneway.web.planning import Own
 from laneway.web.session.identity import Person
 
 SWEEP_SECONDS = 15.0
@@ -52,6 +53,8 @@ class Session:
     used: float
     management: Management = field(default_factory=Management, repr=False)
     """What the user sees of the Rancher management cluster."""
+    own: Own = field(default_factory=Own, repr=False)
+    """What the user has uploaded."""
     ended: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
     """Set when the session is over: a stream of it ends then."""
     id: str = field(default="", repr=False)
@@ -132,6 +135,7 @@ class Sessions:
         self._live.discard(session)
         for id_ in (session.id, session.old_id):
             self._by_id.pop(id_, None)
+        session.own.uploaded = None
         session.ended.set()
         task = asyncio.create_task(_close(session))
         self._closing.add(task)

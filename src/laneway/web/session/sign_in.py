@@ -64,10 +64,13 @@ class SignIn:
         *,
         public: frozenset[str] = frozenset(),
         stateless: frozenset[str] = frozenset(),
+        file_bytes: Callable[[str], int] = lambda _path: 0,
         attempts: Attempts | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """`public`: the canonical names of resources that need no session; `stateless`: have none.
+
+        `file_bytes`: the largest file that a quoted path takes.
 
         Raises ConfigError for an identity provider that is of no use.
         """
@@ -77,7 +80,15 @@ class SignIn:
         self._render = render
         csrf, cookies = CsrfTokens(), Cookies(Keyring(clock), settings.proxies)
         public |= {SIGN_IN, DONE, ONCE, START, CALLBACK}
-        guard = Guard(self.sessions, csrf, cookies, render, public, stateless=stateless)
+        guard = Guard(
+            self.sessions,
+            csrf,
+            cookies,
+            render,
+            public,
+            stateless=stateless,
+            file_bytes=file_bytes,
+        )
         self._cookies, self._guard = cookies, guard
         self._entrance = Entrance(
             config,

@@ -1,0 +1,1 @@
+"""The planner's answers in sentences, the same in the terminal and in the web interface."""

@@ -1,0 +1,82 @@
+"""What becomes of a fleet after the changes of the form, worked out in the planner's thread.
+
+Where the answer is no, the least moves that would make it a yes are searched for, with bounded
+work.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from laneway.core.fleet.changes import ChangeError
+from laneway.core.fleet.model import Fleet
+from laneway.core.fleet.moves import Moves, Outcome
+from laneway.core.fleet.remedy import moves_for
+from laneway.core.fleet.what_if import Answer, what_if
+from laneway.views.planning import moves as move_words
+from laneway.views.planning import what_if as words
+from laneway.web.pages.planner.fields import Read
+
+EFFORT = 30_000
+"""Positions of the search for moves."""
+_SHOWN = 50
+
+
+class Left(NamedTuple):
+    """What is left of a resource."""
+
+    resource: str
+    today: int
+    then: int
+
+
+class Said(NamedTuple):
+    """An answer as it is shown."""
+
+    yes: bool
+    headline: str
+    placed: tuple[tuple[str, str], ...] = ()
+    """A VM, and where it goes."""
+    more: int = 0
+    """VMs that go somewhere besides those."""
+    why: tuple[str, ...] = ()
+    """Why not."""
+    waiting: tuple[str, ...] = ()
+    left: tuple[Left, ...] = ()
+    found: bool = False
+    """Whether moves make it a yes."""
+    moves: str = ""
+    """What the search for moves found; empty: none was made."""
+    steps: tuple[str, ...] = ()
+    staying: tuple[str, ...] = ()
+
+
+def answered(fleet: Fleet, read: Read) -> Said | str:
+    """The answer; a text: why there is none."""
+    try:
+        found = what_if(fleet, read.changes)
+        moves = moves_for(fleet, read.changes, found, EFFORT)
+    except ChangeError as error:
+        return str(error)
+    return _said(found, moves)
+
+
+def _said(found: Answer, moves: Moves | None) -> Said:
+    said = Said(
+        yes=found.yes,
+        headline=words.headline(found),
+        placed=tuple((one.vm, words.where(one)) for one in found.placed[:_SHOWN]),
+        more=max(len(found.placed) - _SHOWN, 0),
+        why=(*found.unchangeable, *words.no_room(found)),
+        waiting=tuple(words.waiting(found)),
+        left=tuple(Left(one.resource, one.today, one.then) for one in found.left),
+    )
+    if moves is None:
+        return said
+    is_found = moves.outcome is Outcome.FOUND
+    return said._replace(
+        found=is_found,
+        moves=move_words.headline(moves),
+        steps=tuple(move_words.steps(moves)),
+        staying=() if is_found else tuple(move_words.staying(moves)),
+    )

@@ -1,0 +1,69 @@
+"""A person plans on the cluster and on a file, finds out why a VM has no room, and what helps."""
+
+from __future__ import annotations
+
+from playwright.sync_api import FilePayload, expect
+
+from laneway.core.fleet import inventory_file
+from support.chromium import Person, axe
+from support.planning import Q24, Q48, half_used
+
+NODE = "sim-a2-5"
+
+
+def a_file(content: str) -> FilePayload:
+    return {"name": "fleet.json", "mimeType": "application/json", "buffer": content.encode()}
+
+
+def test_a_person_plans_on_a_file_and_on_the_cluster(administrator: Person) -> None:
+    page = administrator.go("/")
+    pages = page.get_by_role("navigation", name="Pages", exact=True)
+    pages.get_by_role("link", name="Planner", exact=True).click()
+    answer = page.locator("#live-fit")
+    expect(answer).to_contain_text("Planned on")
+
+    file, upload = page.get_by_label("Inventory file"), page.get_by_role("button", name="Upload")
+    upload.click()
+    expect(page.get_by_text("Choose a file.")).to_be_visible()
+    file.set_input_files(a_file('{"kind": "FleetInventory", "version": 1, "fleet": {"gpu": []}}'))
+    upload.click()
+    expect(page.get_by_text("fleet.json is not read: fleet: ")).to_be_visible()
+    axe(page)
+    file.set_input_files(a_file(inventory_file.write(half_used(2), as_json=True)))
+    upload.click()
+    expect(page.get_by_text("fleet.json is read.")).to_be_visible()
+    expect(answer).to_contain_text("Planned on 2 nodes, 2 GPUs and 2 VMs.")
+
+    device = page.get_by_label("Device of each VM", exact=True)
+    device.select_option(Q48)
+    expect(answer).to_contain_text("No: of 1 VM there is room for 0.")
+    expect(answer).to_contain_text("2 GPUs with too little free memory")
+    expect(answer).to_contain_text("1 move of a VM makes room for all of them.")
+    expect(answer.get_by_role("list", name="What to do, in this order")).to_contain_text(
+        "Start the stopped VM d/"
+    )
+    axe(page)
+    page.get_by_label("VMs", exact=True).first.fill("0")
+    expect(answer).to_contain_text("Enter a number from 1 to 10,000.")
+    page.get_by_label("VMs", exact=True).first.fill("2")
+    expect(answer).to_contain_text("No: of 2 VMs there is room for 0.")
+    page.get_by_role("group", name="Nodes to add").get_by_label("Server").first.select_option(
+        "l40s"
+    )
+    expect(answer).to_contain_text("Yes: there is room for 2 VMs.")
+    expect(answer.get_by_role("row").filter(has_text="new-2")).to_contain_text("node new-l40s-1")
+    leave = page.get_by_role("group", name="Nodes that are drained or lost")
+    leave.get_by_label("Node").first.fill("l40s-9")
+    expect(answer).to_contain_text("the fleet has no node l40s-9. Did you mean l40s-1?")
+    page.reload()
+    expect(answer).to_contain_text("the fleet has no node l40s-9.")
+    expect(device.first).to_have_value(Q48)
+    axe(page)
+
+    page.get_by_role("button", name="Forget the file").click()
+    expect(page.get_by_text("The file is forgotten.")).to_be_visible()
+    nodes = page.get_by_role("group", name="Nodes that are drained or lost").get_by_label("Node")
+    nodes.first.fill(NODE)
+    expect(answer).to_contain_text("Yes: no VM has to move.")
+    page.goto(f"{administrator.address}/planner?source=file&type-0={Q24}")
+    expect(answer).to_contain_text("No file is uploaded")

@@ -1,0 +1,77 @@
+"""Forms with files: what a page takes, in memory, and nothing else."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import FormData, web
+from aiohttp.test_utils import TestClient, TestServer
+
+from laneway.web.session.sent import receive
+
+MOST = 100_000
+
+
+async def handler(request: web.Request) -> web.Response:
+    sent = await receive(request, MOST if request.path == "/takes" else 0)
+    again = await receive(request)  # as the handler behind the guard does
+    assert again is sent
+    files = {
+        field: [file.name, None if file.content is None else len(file.content)]
+        for field, file in sent.files.items()
+    }
+    return web.json_response({"fields": sent.fields, "files": files})
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[TestClient[Any, Any]]:
+    app = web.Application(client_max_size=10_000)
+    app.router.add_post("/{path:.*}", handler)
+    async with TestClient(TestServer(app)) as found:
+        yield found
+
+
+def form(size: int, name: str = "fleet.json") -> FormData:
+    found = FormData()
+    found.add_field("csrf", "token")
+    found.add_field("file", io.BytesIO(b"x" * size), filename=name)
+    return found
+
+
+async def test_a_file_is_read_with_the_fields_beside_it(browser: TestClient[Any, Any]) -> None:
+    answer = await browser.post("/takes", data=form(MOST, r"C:\fleets\fleet.json"))
+    assert await answer.json() == {
+        "fields": {"csrf": ["token"]},
+        "files": {"file": ["fleet.json", MOST]},
+    }
+
+
+async def test_one_that_is_too_large_is_told_and_not_kept(browser: TestClient[Any, Any]) -> None:
+    answer = await browser.post("/takes", data=form(MOST + 1))
+    assert (await answer.json())["files"] == {"file": ["fleet.json", None]}
+
+
+async def test_what_is_far_too_large_is_cut_off(browser: TestClient[Any, Any]) -> None:
+    answer = await browser.post("/takes", data=form(20 * MOST))
+    assert answer.status == 413
+
+
+async def test_a_page_that_takes_no_file_has_the_limit_of_forms(
+    browser: TestClient[Any, Any],
+) -> None:
+    assert (await browser.post("/other", data=form(20_000))).status == 413
+    assert (await browser.post("/other", data={"name": "typed"})).status == 200
+
+
+async def test_a_field_is_no_way_around_the_limit_of_a_file(browser: TestClient[Any, Any]) -> None:
+    data = form(1)
+    data.add_field("text", "x" * MOST)
+    assert (await browser.post("/takes", data=data)).status == 413
+
+
+async def test_what_no_browser_sends_is_refused(browser: TestClient[Any, Any]) -> None:
+    headers = {"Content-Type": "multipart/form-data"}
+    assert (await browser.post("/takes", data=b"x", headers=headers)).status == 400
