@@ -22,7 +22,10 @@ def test_a_person_plans_on_a_file_and_on_the_cluster(administrator: Person) -> N
     answer = page.locator("#live-fit")
     expect(answer).to_contain_text("Planned on")
 
-    file, upload = page.get_by_label("Inventory file"), page.get_by_role("button", name="Upload")
+    file, upload = (
+        page.get_by_label("Inventory file", exact=True),
+        page.get_by_role("button", name="Upload"),
+    )
     upload.click()
     expect(page.get_by_text("Choose a file.")).to_be_visible()
     file.set_input_files(a_file('{"kind": "FleetInventory", "version": 1, "fleet": {"gpu": []}}'))
@@ -37,7 +40,7 @@ def test_a_person_plans_on_a_file_and_on_the_cluster(administrator: Person) -> N
     device = page.get_by_label("Device of each VM", exact=True)
     device.select_option(Q48)
     expect(answer).to_contain_text("No: of 1 VM there is room for 0.")
-    expect(answer).to_contain_text("2 GPUs with too little free memory")
+    expect(answer).to_contain_text("2 GPUs with vGPUs of another size in use")
     expect(answer).to_contain_text("1 move of a VM makes room for all of them.")
     expect(answer.get_by_role("list", name="What to do, in this order")).to_contain_text(
         "Start the stopped VM d/"

@@ -78,8 +78,7 @@ async def _parts(request: web.Request, file_bytes: int) -> Sent:
             else:
                 content.clear()
         if is_file:
-            name = (part.filename or "").rpartition("/")[2].rpartition("\\")[2]
-            files[part.name] = File(name, bytes(content) if size <= most else None)
+            files[part.name] = File(part.filename or "", bytes(content) if size <= most else None)
         else:
             fields.setdefault(part.name, []).append(content.decode())
     return Sent(fields, files)
