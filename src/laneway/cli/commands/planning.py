@@ -37,7 +37,13 @@ def export(*, file: str, anonymous: bool, force: bool, where: ClusterChoice) -> 
     run(file, where, neutral=anonymous, force=force)
 
 
-@click.group(cls=Group)
+@click.group(
+    cls=Group,
+    epilog="""\b
+Examples:
+    laneway plan what-if --vms '3x L40S-24Q'
+""",
+)
 def plan() -> None:
     """Answer what would fit if the cluster changed. Nothing is changed."""
 
