@@ -47,6 +47,13 @@ def test_laneway_is_installed_and_removed_as_it_is_written(cluster: Terminal) ->
     _goes_as_written("installation.md", cluster)
 
 
+def test_a_fleet_in_a_file_is_planned_as_it_is_written(terminal: Terminal) -> None:
+    (terminal.folder / "docs").symlink_to(DOCS.parent)
+    session = list(typed((DOCS / "planning.md").read_text()))
+    assert len(session) > 6
+    goes(session, terminal)
+
+
 def test_the_tour_of_the_readme_goes_as_it_is_written(terminal: Terminal) -> None:
     (terminal.folder / "docs").symlink_to(DOCS.parent)
     terminal.type("laneway up --no-local --data-dir .laneway --simulate a2")
