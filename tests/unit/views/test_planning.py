@@ -35,18 +35,17 @@ def test_a_change_that_is_not_possible_is_no_lack_of_room() -> None:
 
 def test_moves_are_told_in_their_order() -> None:
     found = least_moves(half_used(2), {"NVIDIA L40S-48Q": 1})
-    assert move_words.headline(found) == "1 move of a VM makes room for all of them."
-    first, place = move_words.steps(found)
-    assert first.startswith("Start the stopped VM d/")
-    assert place.startswith("NVIDIA L40S-48Q has room on l40s-")
+    assert move_words.headline(found) == "Yes, after 1 move. Fewer do not suffice."
+    [move] = move_words.moves(found)
+    assert move.startswith("start the stopped d/")
+    [place] = move_words.after(found)
+    assert place.startswith("then room for L40S-48Q on l40s-")
 
 
 def test_no_moves_is_told_otherwise_than_a_search_that_ended() -> None:
     none = least_moves(half_used(1), {"NVIDIA L40S-48Q": 1})
-    assert move_words.headline(none) == "No 4 moves of VMs make room for all of them."
+    assert move_words.headline(none) == "No: there is no room after 4 moves or fewer."
     ended = Moves(Outcome.UNDECIDED, 4, 1, stay={"d/1": "a pod cannot be moved"})
-    assert move_words.headline(ended) == (
-        "The search for moves ended early, so it is not known which make room. "
-        "1 move does not suffice."
-    )
-    assert list(move_words.staying(ended)) == ["not moved, because a pod cannot be moved: d/1"]
+    assert move_words.headline(ended).startswith("Not known")
+    assert list(move_words.proved(ended)) == ["proved: there is no room after 1 move or fewer"]
+    assert list(move_words.staying(ended)) == ["not moved, as a pod cannot be moved: d/1"]

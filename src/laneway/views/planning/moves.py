@@ -2,49 +2,65 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from laneway.core.fleet.moves import Move, Moves, Outcome
-from laneway.core.phrases import few
+from laneway.core.phrases import few, short_name
 
 
 def headline(found: Moves) -> str:
     """Whether moves make room, and how many."""
-    count = len(found.moves)
     if found.outcome is Outcome.NONE:
-        return f"No {found.limit} moves of VMs make room for all of them."
+        return f"No: there is no room after {_moves(found.limit)}{' or fewer' * (found.limit > 0)}."
     if found.outcome is Outcome.UNDECIDED:
-        short = "1 move does" if found.proved == 1 else f"{found.proved} moves or fewer do"
-        proved = f" {short} not suffice." if found.proved > 0 else ""
-        return f"The search for moves ended early, so it is not known which make room.{proved}"
-    if not count:
-        return "Placed otherwise, all of them have room without a move."
-    if count == 1:
-        return "1 move of a VM makes room for all of them."
-    return f"{count} moves of VMs make room for all of them."
+        return "Not known: the search ended before it had an answer."
+    if found.moves:
+        return f"Yes, after {_moves(len(found.moves))}. Fewer do not suffice."
+    return "Yes: no VM has to move."
 
 
-def steps(found: Moves) -> Iterator[str]:
-    """What is to be done, in this order."""
-    if found.in_the_way:
-        yield f"Disable what no VM has and is in the way: {few(found.in_the_way)}"
+def proved(found: Moves) -> Iterator[str]:
+    """What is certain where the search ended early."""
+    if found.outcome is Outcome.UNDECIDED and found.proved >= 0:
+        fewer = " or fewer" * (found.proved > 0)
+        yield f"proved: there is no room after {_moves(found.proved)}{fewer}"
+
+
+def before(found: Moves) -> Iterator[str]:
+    """What is to be done before the first move."""
+    for name in found.in_the_way:
+        yield f"first disable VGPUDevice {name}: it is in the way, and no VM has it"
+
+
+def moves(found: Moves) -> Iterator[str]:
+    """Each move."""
     yield from map(_move, found.moves)
-    for profile, gpu in found.places:
-        yield f"{profile} has room on {gpu}"
+
+
+def after(found: Moves) -> Iterator[str]:
+    """Where there is room then."""
+    for (profile, gpu), count in Counter(found.places).items():
+        yield f"then room for {short_name(profile)}{f'={count}' * (count > 1)} on {gpu}"
 
 
 def staying(found: Moves) -> Iterator[str]:
-    """Which VMs and pods are not moved, and why."""
-    by_reason: defaultdict[str, list[str]] = defaultdict(list)
-    for holder, why in found.stay.items():
+    """Which VMs and pods are not moved, and why, where no moves were found."""
+    if found.outcome is Outcome.FOUND:
+        return
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for holder, why in sorted(found.stay.items()):
         by_reason[why].append(holder)
     for why, holders in sorted(by_reason.items()):
-        yield f"not moved, because {why}: {few(sorted(holders))}"
+        yield f"not moved, as {why}: {few(holders)}"
 
 
-def _move(one: Move) -> str:
-    legs = ", ".join(f"{leg.profile} from {leg.source} to {leg.target}" for leg in one.legs)
-    if one.running:
-        return f"Migrate VM {one.vm} from node {one.source} to node {one.target}: {legs}"
-    return f"Start the stopped VM {one.vm} on node {one.target}: {legs}"
+def _move(move: Move) -> str:
+    legs = ", ".join(f"{short_name(one.profile)} to {one.target}" for one in move.legs)
+    if move.running:
+        return f"migrate {move.vm} from node {move.source} to node {move.target}: {legs}"
+    return f"start the stopped {move.vm} on node {move.target}: {legs}"
+
+
+def _moves(count: int) -> str:
+    return f"{count} move{'s' if count != 1 else ''}"

@@ -77,6 +77,11 @@ def _said(found: Answer, moves: Moves | None) -> Said:
     return said._replace(
         found=is_found,
         moves=move_words.headline(moves),
-        steps=tuple(move_words.steps(moves)),
-        staying=() if is_found else tuple(move_words.staying(moves)),
+        steps=(
+            *move_words.proved(moves),
+            *move_words.before(moves),
+            *move_words.moves(moves),
+            *move_words.after(moves),
+        ),
+        staying=tuple(move_words.staying(moves)),
     )
