@@ -4,7 +4,7 @@ An uploaded fleet is in the memory of this process alone. It belongs to one sess
 at a time, and it goes with the session. All of them together are bounded: where one more would be
 too many, those go that were not used for longest.
 
-Plans are made in a thread of their own, one at a time, so nobody else's pages wait for them.
+Plans are made in a thread of their own, one at a time, so the pages of others do not wait.
 """
 
 from __future__ import annotations

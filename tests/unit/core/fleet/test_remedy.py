@@ -30,7 +30,7 @@ def test_a_vm_that_waits_gets_them_without_a_change() -> None:
 
 
 def test_a_vm_that_has_room_keeps_it() -> None:
-    """One of two VMs has room in a GPU that is free, so a move into that GPU helps nobody."""
+    """One of two VMs has room in a GPU that is free, so no move goes into that GPU."""
     fleet = half_used(2)
     grown = AddGpus(node="l40s-1", board="l40s")
     assert what_if(fleet, [grown, AddVms(requests={Q48: 1})]).yes

@@ -41,7 +41,7 @@ def form(size: int) -> FormData:
     return found
 
 
-async def test_a_file_is_read_with_the_fields_beside_it(browser: TestClient[Any, Any]) -> None:
+async def test_a_file_is_read_with_the_other_fields(browser: TestClient[Any, Any]) -> None:
     answer = await browser.post("/takes", data=form(MOST))
     assert await answer.json() == {
         "fields": {"csrf": ["token"]},
