@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from laneway.core.fleet.model import Fleet
 from laneway.kube.cluster import Cluster, ClusterConfig
+from laneway.web.planning import Uploaded
 from laneway.web.session.identity import Person, client_for
 from laneway.web.session.live import Limits, Session, Sessions
 
@@ -148,3 +150,11 @@ async def test_too_many_sessions_end_those_used_longest_ago(
     others = [started(sessions, user, browser=f"of-{user}") for user in ("bob", "carol")]
     assert first.ended.is_set()
     assert [one.ended.is_set() for one in (third, *others)] == [False, False, False]
+
+
+async def test_what_a_user_has_uploaded_goes_with_the_session(sessions: Sessions) -> None:
+    session = started(sessions)
+    session.own.uploaded = Uploaded("fleet.json", 1, Fleet())
+    own = session.own
+    sessions.end(session)
+    assert own.uploaded is None

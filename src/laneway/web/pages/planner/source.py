@@ -80,13 +80,13 @@ async def _cluster(visit: Visit) -> Source:
     def make() -> Fleet:
         vgpus, cards, claims = objects
         assembled = assemble(gpus, vgpus, cards=cards, claims=claims)
-        return of_ledger(ledger, assembled, name=_Names(seen, texts("planner.hidden_vm")))
+        return of_ledger(ledger, assembled, name=Names(seen, texts("planner.hidden_vm")))
 
     changes = caches.gpus.store.changes
     return Source(await visit.site.planning.fleet(make, seen, ledger, changes), ledger)
 
 
-class _Names:
+class Names:
     """Names of VMs and pods: those that a user may not list have a number instead."""
 
     def __init__(self, seen: frozenset[Consumer], hidden: str) -> None:
