@@ -58,9 +58,12 @@ def test_the_tour_of_the_readme_goes_as_it_is_written(terminal: Terminal) -> Non
     (terminal.folder / "docs").symlink_to(DOCS.parent)
     terminal.type("laneway up --no-local --data-dir .laneway --simulate a2")
     text = (DOCS.parents[1] / "README.md").read_text()
-    tour = list(typed(text.partition("## A short tour\n")[2].partition("\n## ")[0]))
+    tour, plan = (
+        list(typed(text.partition(f"## {title}\n")[2].partition("\n## ")[0]))
+        for title in ("A short tour", "Plan")
+    )
     assert len(tour) > 8
-    goes(tour, terminal)
+    goes([*tour, *plan], terminal)
 
 
 def _goes_as_written(name: str, terminal: Terminal) -> None:
