@@ -6,7 +6,7 @@ import click
 
 from laneway.cli import completion
 from laneway.cli.cluster_options import ClusterChoice, cluster_options
-from laneway.cli.commands.options import plain_output_option
+from laneway.cli.commands.options import output_option, plain_output_option
 from laneway.cli.groups import Group
 
 
@@ -37,6 +37,15 @@ def export(*, file: str, anonymous: bool, force: bool, where: ClusterChoice) -> 
     run(file, where, neutral=anonymous, force=force)
 
 
+source_option = click.option(
+    "--from",
+    "source",
+    metavar="SOURCE",
+    help="An inventory file of 'laneway export', - for standard input, or a fleet in words such as "
+    "'8x l40s, 4x a40*2'. Default: the live cluster.",
+)
+
+
 @click.group(cls=Group)
 def plan() -> None:
     """Answer what would fit if the cluster changed. Nothing is changed."""
@@ -55,13 +64,7 @@ Examples:
 Exit status: 0 yes, 3 no, 1 the question could not be answered.
 """,
 )
-@click.option(
-    "--from",
-    "source",
-    metavar="SOURCE",
-    help="An inventory file of 'laneway export', - for standard input, or a fleet in words such as "
-    "'8x l40s, 4x a40*2'. Default: the live cluster.",
-)
+@source_option
 @click.option(
     "--vms",
     multiple=True,
@@ -130,3 +133,43 @@ def what_if(
     from laneway.cli.planning.what_if import answer
 
     return answer(Asked(vms, leave, mode, nodes, gpus, requests, files), source, output, where)
+
+
+@plan.command(
+    epilog="""\b
+Examples:
+    laneway plan layout --from '8x l40s' L40S-24Q=4 L40S-8Q=30
+    laneway plan layout -o yaml L40S-24Q=4 | kubectl apply -f -
+
+Exit status: 0 all is served, 3 not all, 1 the question could not be answered.
+"""
+)
+@click.argument("profiles", metavar="PROFILE[=COUNT]...", nargs=-1, required=True)
+@source_option
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0, 3600),
+    default=10.0,
+    show_default=True,
+    help="The most time for the search.",
+)
+@click.option("--name", default="plan", show_default=True, help="Begins the names of the layouts.")
+@output_option
+@cluster_options
+def layout(
+    *,
+    profiles: tuple[str, ...],
+    source: str | None,
+    seconds: float,
+    name: str,
+    output: str | None,
+    where: ClusterChoice,
+) -> int:
+    """Find the modes and vGPUs of GPUs that serve most of a demand.
+
+    vGPUs in use stay. The demand comes in addition to them. -o yaml prints VGPULayouts that can be
+    applied.
+    """
+    from laneway.cli.planning.layout import answer
+
+    return answer(profiles, source, seconds=seconds, name=name, output=output, where=where)
