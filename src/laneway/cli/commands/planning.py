@@ -173,3 +173,63 @@ def layout(
     from laneway.cli.planning.layout import answer
 
     return answer(profiles, source, seconds=seconds, name=name, output=output, where=where)
+
+
+@plan.command(
+    epilog="""\b
+Examples:
+    laneway plan mix --from '4x l40s' L40S-24Q=1 L40S-8Q=3
+    laneway plan mix --load 0.9 --lifetime 8h --wait 30m
+"""
+)
+@click.argument("profiles", metavar="[PROFILE=SHARE]...", nargs=-1)
+@source_option
+@click.option(
+    "--load",
+    type=click.FloatRange(0.05, 2),
+    default=0.8,
+    show_default=True,
+    help="Memory requested at a time on average, as a share of the memory of the GPUs.",
+)
+@click.option(
+    "--lifetime",
+    metavar="TIME",
+    default="1d",
+    show_default=True,
+    help="How long a vGPU is in use on average, such as 90m, 8h or 7d.",
+)
+@click.option(
+    "--wait",
+    metavar="TIME",
+    default="0s",
+    show_default=True,
+    help="How long a request waits for room before it is refused.",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, 50),
+    default=3,
+    show_default=True,
+    help="How many times to simulate, each with other requests.",
+)
+@plain_output_option
+@cluster_options
+def mix(
+    *,
+    profiles: tuple[str, ...],
+    source: str | None,
+    load: float,
+    lifetime: str,
+    wait: str,
+    seeds: int,
+    output: str | None,
+    where: ClusterChoice,
+) -> None:
+    """Simulate requests for vGPUs over time, by mode and policy.
+
+    Without profiles, the mix is that of the VMs and pods of the source.
+    """
+    from laneway.cli.planning.mix import Times, answer
+
+    times = Times(lifetime, wait)
+    answer(profiles, source, load=load, times=times, seeds=seeds, output=output, where=where)

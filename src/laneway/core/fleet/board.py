@@ -6,6 +6,7 @@ from laneway.core.fleet.model import Gpu
 from laneway.core.gpu.modes import Mode
 from laneway.core.vgpu.card import Card, card_of
 from laneway.core.vgpu.placement import Carried
+from laneway.core.vgpu.profiles import profile
 
 
 def card(gpu: Gpu) -> Card:
@@ -22,3 +23,8 @@ def carried(gpu: Gpu, *, held_only: bool = False) -> tuple[Carried, ...]:
 def is_mixed(gpu: Gpu) -> bool:
     """Whether its vGPUs may differ in size."""
     return gpu.mode == Mode.MIXED_SIZE
+
+
+def can_mix(card: Card) -> bool:
+    """Whether the board has a mode in which vGPUs may differ in size."""
+    return any(known.ids for name in card.kinds if (known := profile(name)) is not None)
