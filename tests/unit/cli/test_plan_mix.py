@@ -61,8 +61,8 @@ def test_the_mix_is_that_of_the_vms_where_none_is_given(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (("--from", "l40s"), "no VM and no pod of the source requests a vGPU"),
-        (("--from", "l40s", "L40S-23Q"), "no profile L40S-23Q"),
-        (("--from", "l40s", "NVIDIA A2-4Q"), "no GPU of the fleet that shares by time offers"),
+        (("--from", "l40s", "L40S-23Q"), "no node has a resource L40S-23Q"),
+        (("--from", "l40s", "A2-4Q"), "no node has a resource A2-4Q"),
         (("--from", "l40s", "L40S-8Q", "--lifetime", "long"), "write a time such as 90m"),
         (("--from", "l40s", "L40S-8Q", "--lifetime", "0s"), "--lifetime 0 is no time"),
     ],

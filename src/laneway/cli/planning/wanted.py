@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from laneway.cli import profile_names
+from laneway.cli import capacity_question as question
+from laneway.cli.errors import Failure
 from laneway.core.fleet import board
 from laneway.core.fleet.model import Fleet
 
 
 def in_full(fleet: Fleet, asked: Mapping[str, int]) -> dict[str, int]:
-    """The same by full names. Raises Failure where a name is unknown or ambiguous."""
-    driver = {name for gpu in fleet.gpus for name in gpu.profiles}
-    catalogue = {name for gpu in fleet.gpus for name in board.card(gpu).kinds}
-    return profile_names.in_full(asked, driver, catalogue)
+    """The same by full names. Raises Failure where no GPU offers one."""
+    profiles = board.profiles(fleet)
+    found: dict[str, int] = {}
+    for resource, count in question.in_full(asked, profiles).items():
+        if resource not in profiles:
+            raise Failure(f"no GPU offers {resource} as a time-sliced vGPU")
+        found[profiles[resource]] = count
+    return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from laneway.core.fleet.model import Gpu
+from laneway.core.fleet.model import Fleet, Gpu
 from laneway.core.gpu.modes import Mode
+from laneway.core.names import vgpu_resource_name
 from laneway.core.vgpu.card import Card, card_of
 from laneway.core.vgpu.placement import Carried
 from laneway.core.vgpu.profiles import profile
@@ -28,3 +29,12 @@ def is_mixed(gpu: Gpu) -> bool:
 def can_mix(card: Card) -> bool:
     """Whether the board has a mode in which vGPUs may differ in size."""
     return any(known.ids for name in card.kinds if (known := profile(name)) is not None)
+
+
+def profiles(fleet: Fleet) -> dict[str, str]:
+    """The profiles that the GPUs of a fleet can carry, by the resource that VMs request."""
+    found: dict[str, str] = {}
+    for known in dict.fromkeys((gpu.device, gpu.profiles) for gpu in fleet.gpus):
+        for name in card_of(*known).kinds:
+            found.setdefault(vgpu_resource_name(name), name)
+    return found

@@ -18,7 +18,6 @@ import msgspec
 from laneway.core.fleet import board
 from laneway.core.fleet.model import Fleet, Gpu
 from laneway.core.fleet.movable import takes_vgpus
-from laneway.core.fleet.placing import resource_of
 from laneway.core.gpu.modes import Mode
 from laneway.core.packing.over_time import Decide, Requests, over_time
 from laneway.core.packing.policy import Choice, Policy, Score, aware, breadth, choose, depth
@@ -128,10 +127,7 @@ class _Kind(msgspec.Struct, frozen=True):
 
 def seen(fleet: Fleet) -> dict[str, int]:
     """The vGPUs that the VMs and pods of a fleet request, by profile."""
-    names: dict[str, str] = {}
-    for gpu in fleet.gpus:
-        for name in board.card(gpu).kinds:
-            names.setdefault(resource_of(name), name)
+    names = board.profiles(fleet)
     found: Counter[str] = Counter()
     for vm in fleet.vms:
         for resource, count in vm.requests.items():
