@@ -12,7 +12,7 @@ from laneway.core.fleet.model import Fleet
 
 def in_full(fleet: Fleet, asked: Mapping[str, int]) -> dict[str, int]:
     """The same by full names. Raises Failure where no GPU offers one."""
-    profiles = board.profiles(fleet)
+    profiles = board.by_resource(fleet)
     found: dict[str, int] = {}
     for resource, count in question.in_full(asked, profiles).items():
         if resource not in profiles:

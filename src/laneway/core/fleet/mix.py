@@ -127,7 +127,7 @@ class _Kind(msgspec.Struct, frozen=True):
 
 def seen(fleet: Fleet) -> dict[str, int]:
     """The vGPUs that the VMs and pods of a fleet request, by profile."""
-    names = board.profiles(fleet)
+    names = board.by_resource(fleet)
     found: Counter[str] = Counter()
     for vm in fleet.vms:
         for resource, count in vm.requests.items():
