@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -19,9 +18,9 @@ from laneway.core.fleet import board
 from laneway.core.fleet.model import Fleet, Gpu
 from laneway.core.fleet.movable import takes_vgpus
 from laneway.core.gpu.modes import Mode
-from laneway.core.packing.over_time import Decide, Requests, over_time
-from laneway.core.packing.policy import Choice, Policy, Score, aware, breadth, choose, depth
-from laneway.core.packing.room import Board, Room, board_of, gib
+from laneway.core.packing.over_time import Requests, deciding, over_time
+from laneway.core.packing.policy import Policy, aware, breadth, depth
+from laneway.core.packing.room import Board, board_of, gib
 from laneway.core.vgpu.card import Card, card_of
 
 OWN = "least room lost"
@@ -244,7 +243,7 @@ def _run(
     found = over_time(
         boards,
         Requests(kind.weights, pace * part, asked.patience),
-        _deciding(boards, [gpu.functions for gpu in kind.chosen], policy),
+        deciding(boards, [gpu.functions for gpu in kind.chosen], policy),
         seed=seed,
         arrivals=arrivals,
         before=max(asked.requests // 5, round(_BEFORE * pace * part)),
@@ -257,27 +256,6 @@ def _run(
             worth = [gib(size) * parts[0], gib(size) * parts[1]]
             totals[names] = _Totals(*parts, *worth)
     return totals, found.used / part
-
-
-def _deciding(boards: Sequence[Board], functions: Sequence[int], policy: Policy) -> Decide:
-    def decide(rooms: Sequence[Room], size: int) -> Choice | None:
-        best: tuple[Score, Choice] | None = None
-        for gpu, room in enumerate(rooms):
-            if functions[gpu] and room.number >= functions[gpu]:
-                continue
-            found = _on_one(boards[gpu], room, size, policy)
-            if found is not None and (best is None or found[0] < best[0]):
-                best = found[0], found[1]._replace(gpu=gpu)
-        return best[1] if best else None
-
-    return decide
-
-
-@lru_cache(maxsize=1 << 17)
-def _on_one(board: Board, room: Room, size: int, policy: Policy) -> tuple[Score, Choice] | None:
-    """Where on a GPU, and how good that is; the driver takes the lowest place."""
-    choice = choose(board, [room], size, policy, lowest=True)
-    return None if choice is None else (policy(board, room, choice.after), choice)
 
 
 # ----------------------------------------------------------------------------------------- totals

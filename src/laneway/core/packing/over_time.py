@@ -13,11 +13,12 @@ import heapq
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
 
-from laneway.core.packing.policy import Choice
+from laneway.core.packing.policy import Choice, Policy, Score, choose
 from laneway.core.packing.room import Board, Room, filled, without
 
 Decide = Callable[[Sequence[Room], int], Choice | None]
@@ -87,6 +88,29 @@ def over_time(
     used = gpus.used()
     gpus.finish()
     return Result(tuple(gpus.counts), used)
+
+
+def deciding(boards: Sequence[Board], functions: Sequence[int], policy: Policy) -> Decide:
+    """A policy among GPUs that carry so many vGPUs at the most; 0: not limited."""
+
+    def decide(rooms: Sequence[Room], size: int) -> Choice | None:
+        best: tuple[Score, Choice] | None = None
+        for gpu, room in enumerate(rooms):
+            if functions[gpu] and room.number >= functions[gpu]:
+                continue
+            found = _on_one(boards[gpu], room, size, policy)
+            if found is not None and (best is None or found[0] < best[0]):
+                best = found[0], found[1]._replace(gpu=gpu)
+        return best[1] if best else None
+
+    return decide
+
+
+@lru_cache(maxsize=1 << 17)
+def _on_one(board: Board, room: Room, size: int, policy: Policy) -> tuple[Score, Choice] | None:
+    """Where on a GPU, and how good that is; the driver takes the lowest place."""
+    choice = choose(board, [room], size, policy, lowest=True)
+    return None if choice is None else (policy(board, room, choice.after), choice)
 
 
 class _Gpus:
