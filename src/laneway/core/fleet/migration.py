@@ -42,16 +42,31 @@ class Group(msgspec.Struct, frozen=True):
     @property
     def label(self) -> str:
         """As a label's value: `26b9-16a1-ecc-580`; empty where something is not known."""
-        if self.ecc is None or not (self.branch and self.device):
+        if self.unknown:
             return ""
         parts = (self.device, self.subsystem, "ecc" if self.ecc else "noecc", self.branch)
         return "-".join(part for part in parts if part)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What is not known, without which nothing can be said."""
+        parts = (
+            ("GPU model", bool(self.device)),
+            ("ECC mode", self.ecc is not None),
+            ("host driver", bool(self.branch)),
+        )
+        return tuple(name for name, known in parts if not known)
 
 
 def branch(driver: str) -> str:
     """The branch of a driver's version: `580` of `580.65.05`."""
     first = driver.strip().partition(".")[0]
     return first if first.isdecimal() else ""
+
+
+def ecc_of(mode: str) -> bool | None:
+    """Whether ECC is on, by what `nvidia-smi` calls its mode; None: not known."""
+    return {"Enabled": True, "Disabled": False}.get(mode)
 
 
 def group_of(gpu: Gpu) -> Group:
