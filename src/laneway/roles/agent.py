@@ -130,7 +130,9 @@ class Agent:
             recorder=self.recorder,
         )
         self._mig_labels = MigLabels(node, client, caches.unlabelled_migs, metrics)
-        self._labels = NodeLabels(node, client, caches.nodes, built.workloads, metrics)
+        self._labels = NodeLabels(
+            node, client, caches.nodes, caches.gpus, workloads=built.workloads, metrics=metrics
+        )
 
     def _measured(self, measurements: Measurements) -> None:
         self._metrics.measured(measurements)

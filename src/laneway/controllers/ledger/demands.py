@@ -129,9 +129,9 @@ def _active(instance: VirtualMachineInstance, place: Callable[[str], str]) -> De
 def is_migratable(instance: VirtualMachineInstance) -> bool | None:
     """Whether KubeVirt can migrate it: what it says itself decides when a migration is requested.
 
-    That covers devices, disks, networks and CPU. Most releases say no for every VM with devices;
-    those with the gate for vGPUs say yes for one with a mediated device. `evictionStrategy` decides
-    only what a drain of the node does.
+    That covers devices, disks, networks and CPU. Its releases so far say no for every VM with
+    devices; its enhancement 109 plans a yes for one with a single vGPU on a mediated device.
+    `evictionStrategy` decides only what a drain of the node does.
     """
     said = find_condition(instance.status.conditions, "LiveMigratable")
     return {"True": True, "False": False}.get(said.status) if said is not None else None
