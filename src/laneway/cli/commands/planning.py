@@ -37,7 +37,23 @@ def export(*, file: str, anonymous: bool, force: bool, where: ClusterChoice) -> 
     run(file, where, neutral=anonymous, force=force)
 
 
-@click.group(cls=Group)
+source_option = click.option(
+    "--from",
+    "source",
+    metavar="SOURCE",
+    help="An inventory file of 'laneway export', - for standard input, or a fleet in words such as "
+    "'8x l40s, 4x a40*2'. Default: the live cluster.",
+)
+
+
+@click.group(
+    cls=Group,
+    epilog="""\b
+Examples:
+    laneway plan what-if --vms '3x L40S-24Q'
+    laneway plan moves L40S-24Q
+""",
+)
 def plan() -> None:
     """Answer what would fit if the cluster changed. Nothing is changed."""
 
@@ -55,13 +71,7 @@ Examples:
 Exit status: 0 yes, 3 no, 1 the question could not be answered.
 """,
 )
-@click.option(
-    "--from",
-    "source",
-    metavar="SOURCE",
-    help="An inventory file of 'laneway export', - for standard input, or a fleet in words such as "
-    "'8x l40s, 4x a40*2'. Default: the live cluster.",
-)
+@source_option
 @click.option(
     "--vms",
     multiple=True,
@@ -130,3 +140,42 @@ def what_if(
     from laneway.cli.planning.what_if import answer
 
     return answer(Asked(vms, leave, mode, nodes, gpus, requests, files), source, output, where)
+
+
+@plan.command(
+    epilog="""\b
+Examples:
+    laneway plan moves L40S-24Q
+    laneway plan moves --from fleet.yaml --moves 2 L40S-48Q=2
+
+Exit status: 0 they fit, 3 they do not or it is not known, 1 the question could not be answered.
+"""
+)
+@click.argument("profiles", metavar="PROFILE[=COUNT]...", nargs=-1, required=True)
+@source_option
+@click.option(
+    "--moves",
+    "limit",
+    type=click.IntRange(0, 6),
+    default=4,
+    show_default=True,
+    help="The most moves to consider.",
+)
+@plain_output_option
+@cluster_options
+def moves(
+    *,
+    profiles: tuple[str, ...],
+    source: str | None,
+    limit: int,
+    output: str | None,
+    where: ClusterChoice,
+) -> int:
+    """Find the least moves of VMs after which vGPUs of these profiles fit.
+
+    A live-migratable VM moves to another node, a stopped one starts on another GPU. No other VM is
+    touched.
+    """
+    from laneway.cli.planning.moves import answer
+
+    return answer(profiles, source, limit, output, where)
