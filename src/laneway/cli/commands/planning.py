@@ -41,8 +41,8 @@ source_option = click.option(
     "--from",
     "source",
     metavar="SOURCE",
-    help="An inventory file of 'laneway export', - for standard input, or a fleet in words such as "
-    "'8x l40s, 4x a40*2'. Default: the live cluster.",
+    help="A file of 'laneway export' or 'laneway capture', - for standard input, or a fleet in "
+    "words such as '8x l40s, 4x a40*2'. Default: the live cluster.",
 )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from laneway.core.fleet.model import Gpu
 from laneway.core.gpu.modes import Mode
 from laneway.core.vgpu.card import Card, card_of
 from laneway.core.vgpu.placement import Carried
+from laneway.core.vgpu.profiles import profiles_on
 
 
 def card(gpu: Gpu) -> Card:
@@ -22,3 +25,11 @@ def carried(gpu: Gpu, *, held_only: bool = False) -> tuple[Carried, ...]:
 def is_mixed(gpu: Gpu) -> bool:
     """Whether its vGPUs may differ in size."""
     return gpu.mode == Mode.MIXED_SIZE
+
+
+def profiles(device: str, subsystem: str, listed: AbstractSet[str]) -> tuple[str, ...]:
+    """All profiles of a GPU of these PCI ids, with those that its driver lists."""
+    known = profiles_on(device, subsystem) if device else ()
+    # A GPU that is full lists nothing more: its board is that of the profiles that it has.
+    boards = {one.board for one in known if one.name in listed}
+    return tuple(sorted(listed | {one.name for one in known if not boards or one.board in boards}))

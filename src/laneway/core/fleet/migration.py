@@ -13,6 +13,9 @@ import msgspec
 
 from laneway.core.fleet.model import Gpu
 
+_NOT_READ = "0000"
+"""The device id of a GPU in a fleet whose PCI device could not be read."""
+
 
 class Answer(StrEnum):
     """Whether a running VM can be moved between two GPUs."""
@@ -71,7 +74,8 @@ def ecc_of(mode: str) -> bool | None:
 
 def group_of(gpu: Gpu) -> Group:
     """The group of a GPU."""
-    return Group(gpu.device, gpu.subsystem, gpu.ecc, branch(gpu.driver))
+    device = "" if gpu.device == _NOT_READ else gpu.device
+    return Group(device, gpu.subsystem, gpu.ecc, branch(gpu.driver))
 
 
 def between(one: Gpu, other: Gpu) -> Verdict:
