@@ -11,11 +11,9 @@ from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure
 from laneway.cli.output import View, show
 from laneway.cli.planning.sources import fleet_of
+from laneway.cli.planning.wanted import in_full
 from laneway.cli.statuses import ExitStatus
-from laneway.core.fleet import board
-from laneway.core.fleet.model import Fleet
 from laneway.core.fleet.moves import Move, Moves, Outcome, least_moves
-from laneway.core.names import vgpu_resource_name
 from laneway.core.phrases import few, short_name
 
 _MOST_WANTED = 100
@@ -43,21 +41,6 @@ def answer(
     )
     show(view, output)
     return ExitStatus.DONE if found.outcome is Outcome.FOUND else ExitStatus.NO
-
-
-def in_full(fleet: Fleet, asked: dict[str, int]) -> dict[str, int]:
-    """Profiles in the names that the fleet has for them. Raises Failure."""
-    profiles = {
-        vgpu_resource_name(name): name for gpu in fleet.gpus for name in board.card(gpu).kinds
-    }
-    found: dict[str, int] = {}
-    for resource, count in question.in_full(asked, profiles).items():
-        if resource not in profiles:
-            raise Failure(
-                f"no GPU offers {resource} as a time-sliced vGPU; moves bring no other room"
-            )
-        found[profiles[resource]] = count
-    return found
 
 
 def report(found: Moves) -> Iterator[str]:
