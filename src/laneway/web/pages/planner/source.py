@@ -75,15 +75,16 @@ async def _cluster(visit: Visit) -> Source:
         list(caches.vgpus.store),
         [card for gpu in gpus if (card := caches.pci.store.get(gpu.metadata.name)) is not None],
         list(caches.claims.store),
+        list(caches.migs.store),
     )
 
     def make() -> Fleet:
-        vgpus, cards, claims = objects
-        assembled = assemble(gpus, vgpus, cards=cards, claims=claims)
+        vgpus, cards, claims, migs = objects
+        assembled = assemble(gpus, vgpus, cards=cards, claims=claims, migs=migs)
         return of_ledger(ledger, assembled, name=Names(seen, texts("planner.hidden_vm")))
 
-    changes = caches.gpus.store.changes
-    return Source(await visit.site.planning.fleet(make, seen, ledger, changes), ledger)
+    changes = caches.gpus.store.changes, caches.migs.store.changes
+    return Source(await visit.site.planning.fleet(make, seen, ledger, *changes), ledger)
 
 
 class Names:
