@@ -1,8 +1,8 @@
 """Those who are still to be placed, kept in their turn, each with what he was given.
 
-Each depends on those before. When something else is free in a stock, or somebody comes or goes,
+Each depends on those before. When something else is free in a stock, or a VM comes or goes,
 those after him are gone through in turn, and a place is chosen again only for who took from a stock
-that differs, or who would now see such a stock before the one that he took from. Everybody else
+that differs, or who would now see such a stock before the one that he took from. Every other one
 has what he had, because all that he looked at is as it was. Whose place is another makes two more
 stocks differ from his turn on.
 """
@@ -40,7 +40,7 @@ class Waiting:
         self.shelves: dict[StockKey, Shelf] = {}
         """Those of `base`, or copies from which more is taken."""
         self.given: dict[Consumer, Given] = {}
-        """Of everybody who is still to be placed."""
+        """Of all who is still to be placed."""
         self.base: dict[StockKey, Shelf] = {}
         """The given stocks."""
         self._demands: dict[Consumer, Demand] = {}
@@ -51,12 +51,12 @@ class Waiting:
         self._takers: dict[StockKey, dict[Consumer, list[str]]] = defaultdict(dict)
         """Who took which devices."""
         self._other: set[StockKey] = set()
-        """The stocks of which something else is free than when somebody was placed last."""
+        """The stocks of which something else is free than when VMs were placed last."""
         self._again: set[Consumer] = set()
         """Whose own devices, or the places of whose last devices, are others."""
 
     def add(self, demand: Demand) -> None:
-        """Somebody is to be placed."""
+        """A VM or pod is to be placed."""
         consumer = demand.consumer
         self._demands[consumer], self.given[consumer] = demand, Given()
         for resource in demand.requests:
@@ -66,7 +66,7 @@ class Waiting:
         self._again.add(consumer)
 
     def remove(self, consumer: Consumer) -> Demand:
-        """Somebody is no longer to be placed."""
+        """A VM or pod is no longer to be placed."""
         demand = self._demands.pop(consumer)
         self._other.update(self._leave(consumer))
         del self.given[consumer]
@@ -78,12 +78,12 @@ class Waiting:
         return demand
 
     def again(self, consumer: Consumer) -> None:
-        """Place somebody again, if he is to be placed."""
+        """Place a VM or pod again, if it is to be placed."""
         if consumer in self.given:
             self._again.add(consumer)
 
     def stock(self, key: StockKey, shelf: Shelf | None) -> None:
-        """A stock before anybody here takes from it; it is not changed."""
+        """A stock before any VM here takes from it; it is not changed."""
         before = self.base.pop(key, None)
         if shelf is not None:
             self.base[key] = shelf
