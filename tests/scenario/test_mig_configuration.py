@@ -58,6 +58,8 @@ async def test_from_nothing_to_one_set_after_the_other_and_back(cluster, divided
         reported = {one.name[4:]: one for one in stored.status.profile_status}
         assert {name: len(one.vgpu_ids) for name, one in reported.items() if one.vgpu_ids} == counts
         assert all(one.available == 0 for one in reported.values() if one.name[4:] in counts)
+        assert all(set(one.placements) <= set(one.starts) for one in reported.values())
+        assert all(len(one.placements) == len(one.vgpu_ids) for one in reported.values())
 
     await gpu.enable(False)
     stored = await gpu.answer("Disabled")

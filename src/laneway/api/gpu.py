@@ -90,6 +90,16 @@ class SRIOVGPUDeviceStatus(Status, frozen=True, kw_only=True, omit_defaults=True
         default="", name="gpuUUID"
     )
     owner: Annotated[str, Meta(description=OWNER)] = ""
+    driver_version: Annotated[
+        str, Meta(description="Version of NVIDIA's driver, while the GPU has that driver.")
+    ] = ""
+    ecc_mode: Annotated[
+        str,
+        Meta(
+            description="ECC mode of the GPU's memory, as its driver told it last: Enabled or "
+            "Disabled. Empty while it is unknown."
+        ),
+    ] = ""
 
 
 class SRIOVGPUDevice(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -198,6 +208,17 @@ class MigProfileStatus(
     )
     vgpu_ids: Annotated[Sequence[str], Meta(description="Ids of the GPU instances.")] = field(
         default_factory=list, name="vGPUID"
+    )
+    placements: Annotated[
+        Sequence[int],
+        Meta(description="First memory slices of the GPU instances, in the order of their ids."),
+    ] = []
+    starts: Annotated[
+        Sequence[int],
+        Meta(description="Memory slices at which an instance can begin, used or not."),
+    ] = []
+    size: Annotated[int, Meta(description="Memory slices of an instance.")] = field(
+        default_factory=int
     )
 
 

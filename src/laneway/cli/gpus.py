@@ -24,7 +24,7 @@ from laneway.cli.output import View, object_name, show, table_view
 from laneway.cli.suggest import did_you_mean
 from laneway.kube.client import Client
 from laneway.kube.resource import served
-from laneway.views import fragmentation, memory, vgpus
+from laneway.views import fragmentation, memory, migration, vgpus
 from laneway.views.documents import document
 from laneway.views.gpus import Gpu, node_of, not_listed
 from laneway.views.state import mode, notes, state
@@ -37,6 +37,7 @@ COLUMNS = (
     table.Column("MEMORY", wide=True),
     table.Column("FRAGMENTATION", wide=True),
     table.Column("STATE"),
+    table.Column("MIGRATION GROUP", wide=True),
     table.Column("OWNER", wide=True),
     table.Column("NAME", wide=True),
 )
@@ -145,6 +146,7 @@ def _rows(gpu: Gpu, *, verbose: bool) -> Iterator[table.Row]:
         memory.allocated(gpu),
         fragmentation.percent(gpu),
         state(gpu),
+        migration.words(gpu),
         gpu.device.status.owner,
         gpu.name,
     )

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterable
 from typing import Any
 
-from laneway.api import CoreNode
+from laneway.api import CoreNode, SRIOVGPUDevice
 from laneway.controllers.gpu_workloads import GpuWorkloads
 from laneway.controllers.metrics import AgentMetrics
 from laneway.controllers.written import Written
 from laneway.core import node_labels
+from laneway.core.fleet.migration import Group, branch, ecc_of
 from laneway.core.gpu.serving import serving
 from laneway.core.inventory import Inventory
+from laneway.core.pci import PciAddress
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry, run_workers
 from laneway.kube.errors import ForbiddenError
@@ -38,12 +41,15 @@ class NodeLabels:
         node: str,
         client: Client,
         informer: Informer[CoreNode],
+        gpus: Informer[SRIOVGPUDevice],
+        *,
         workloads: GpuWorkloads,
         metrics: AgentMetrics,
     ) -> None:
         self._node = node
         self._client = client
         self._informer = informer
+        self._gpus = gpus
         self._workloads = workloads
         self._metrics = metrics
         self._resource = served(CoreNode)
@@ -60,6 +66,7 @@ class NodeLabels:
     async def run(self) -> None:
         """Work until cancelled."""
         self._informer.subscribe(lambda _before, _after: self._queue.add(self._node))
+        self._gpus.subscribe(lambda _before, _after: self._queue.add(self._node))
         self._workloads.subscribe(lambda: self._queue.add(self._node))
         await run_workers(self._queue, self._reconcile)
 
@@ -76,10 +83,35 @@ class NodeLabels:
         metadata = node_labels.change(
             node.metadata.labels,
             node.metadata.annotations,
-            node_labels.own(inventory, vendors),
+            {
+                **node_labels.own(inventory, vendors),
+                **self._for_migration(inventory, node.metadata.labels),
+            },
             None if inventory.errors else node_labels.features(inventory),
         )
         return await self._write(name, metadata) if metadata else None
+
+    def _for_migration(self, inventory: Inventory, before: Iterable[str]) -> node_labels.Labels:
+        if not self._gpus.synced.is_set():
+            return {}
+        groups = (self._group(inventory, gpu) for gpu in self._gpus.store)
+        return node_labels.for_migration(inventory, groups, before)
+
+    @staticmethod
+    def _group(inventory: Inventory, gpu: SRIOVGPUDevice) -> str:
+        """As the GPU's object says, which also knows what an earlier agent was told."""
+        try:
+            function = inventory.function(PciAddress.parse(gpu.spec.address))
+        except ValueError:
+            return ""
+        if function is None:
+            return ""
+        return Group(
+            device=function.device,
+            subsystem=function.subsystem_device,
+            ecc=ecc_of(gpu.status.ecc_mode),
+            branch=branch(gpu.status.driver_version),
+        ).label
 
     async def _write(self, name: str, metadata: dict[str, Any]) -> Retry | None:
         refused, until = self._refused

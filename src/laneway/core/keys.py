@@ -29,6 +29,13 @@ LABEL_AMD_CONTAINERS = "laneway.io/amd-gpu-containers"
 """The same for AMD's device plugin. Not of Harvester."""
 LABEL_INTEL_CONTAINERS = "laneway.io/intel-gpu-containers"
 """The same for Intel's device plugin. Not of Harvester."""
+LABEL_NVIDIA_DRIVER = "laneway.io/nvidia-driver"
+"""On a cluster node with a GPU that can be shared: the version of NVIDIA's driver there. Not of
+Harvester."""
+LABEL_MIGRATION_GROUP = "migration-group.laneway.io/"
+"""On a cluster node, continued by a migration group, with the value `true`: the node has a GPU of
+that group. Running VMs with vGPUs can be moved between nodes with a group in common, as far as GPU
+model, ECC mode and branch of the driver decide it. Not of Harvester."""
 
 ANNOTATION_DRIVER = "harvesterhci.io/pcideviceDriver"
 """On a PCIDevice: its driver when it was first observed."""

@@ -1,6 +1,7 @@
 """The labels of the cluster's node that Laneway keeps, and what of them is another's to keep.
 
-By its own labels DaemonSets find the node: Harvester's driver, the vendors' device plugins. Labels
+By its own labels DaemonSets find the node (Harvester's driver, the vendors' device plugins), and
+schedulers the nodes between which VMs with vGPUs can be moved. Labels
 of `feature.node.kubernetes.io` are Node Feature Discovery's; charts of others select by them. Where
 that does not run, Laneway sets those that are about PCI, SR-IOV and the IOMMU, spelt alike,
 and notes in an annotation which. A label that it has not noted is never changed, and where Node
@@ -9,11 +10,13 @@ Feature Discovery comes to the node, what is noted goes, but for what that lists
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from laneway.core import keys
 from laneway.core.gpu.vendors import Vendor
 from laneway.core.inventory import Inventory
+from laneway.core.sriov.vfs import NVIDIA_DRIVER
 
 FEATURES = "feature.node.kubernetes.io/"
 _DISCOVERY = "nfd.node.kubernetes.io/"
@@ -29,6 +32,9 @@ CONTAINERS: Mapping[Vendor, str] = {
     Vendor.INTEL: keys.LABEL_INTEL_CONTAINERS,
 }
 """By which the device plugin of a vendor finds its nodes."""
+
+_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+"""Of a label."""
 
 Labels = Mapping[str, str | None]
 """None: the label goes."""
@@ -47,6 +53,26 @@ def own(inventory: Inventory, vendors: Iterable[Vendor]) -> dict[str, str | None
     return {
         keys.LABEL_DRIVER_NEEDED: "true" if sriov else None,
         **{label: "true" if one in asked else None for one, label in CONTAINERS.items()},
+    }
+
+
+def for_migration(
+    inventory: Inventory, groups: Iterable[str], before: Iterable[str]
+) -> dict[str, str | None]:
+    """By what a scheduler finds nodes between which VMs with vGPUs can be moved.
+
+    `groups`: the migration groups of the node's GPUs; a GPU whose group is not known has none.
+    `before`: the labels that the node has.
+    """
+    if inventory.errors:
+        return {}
+    driven = any(one.sriov_gpu and one.driver == NVIDIA_DRIVER for one in inventory.functions)
+    version = inventory.nvidia_driver if driven else ""
+    gone = (label for label in before if label.startswith(keys.LABEL_MIGRATION_GROUP))
+    return {
+        keys.LABEL_NVIDIA_DRIVER: version if _VALUE.fullmatch(version) else None,
+        **dict.fromkeys(gone),
+        **{f"{keys.LABEL_MIGRATION_GROUP}{group}": "true" for group in groups if group},
     }
 
 

@@ -17,7 +17,9 @@ from laneway.controllers.dra import Slices
 from laneway.controllers.gpu_locks import GpuLocks
 from laneway.controllers.hardware_changes import HardwareChanges
 from laneway.controllers.layouts.owners import Owners
+from laneway.controllers.measuring.ecc import EccModes
 from laneway.controllers.measuring.gpus import Measuring, Sources, reports
+from laneway.controllers.measuring.metrics import Measurements
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
 from laneway.controllers.node_labels import NodeLabels
 from laneway.controllers.observing.observer import Observer
@@ -101,17 +103,18 @@ class Agent:
             metrics=metrics,
             slices=self._slices,
         )
+        self._ecc = EccModes()
         self.measuring = Measuring(
             node,
             hardware.executor,
             locks,
             Sources(lambda: self.observer.inventory, self._device_plugin.device_status),
-            metrics.measured,
+            self._measured,
             seconds=timing.measure,
         )
         metrics.counts_reports(lambda: reports(self.observer.inventory, self._device_plugin.xids))
         self._owners = Owners(node, caches.layouts)
-        built = Families(node, client, caches, context, self._device_plugin)
+        built = Families(node, client, caches, context, self._device_plugin, ecc=self._ecc)
         self.publishers = built.publishers(self._owners)
         self._renumberer = built.renumberer()
         self.vgpu_claims = built.vgpu_claims()
@@ -127,7 +130,13 @@ class Agent:
             recorder=self.recorder,
         )
         self._mig_labels = MigLabels(node, client, caches.unlabelled_migs, metrics)
-        self._labels = NodeLabels(node, client, caches.nodes, built.workloads, metrics)
+        self._labels = NodeLabels(
+            node, client, caches.nodes, caches.gpus, workloads=built.workloads, metrics=metrics
+        )
+
+    def _measured(self, measurements: Measurements) -> None:
+        self._metrics.measured(measurements)
+        self._ecc.measured(measurements)
 
     def _ended(self, ended: Ended) -> None:
         self.changes.tell(ended)

@@ -17,6 +17,7 @@ from laneway.controllers.gpu_workloads import GpuWorkloads
 from laneway.controllers.layouts.controller import LayoutController
 from laneway.controllers.layouts.lower_objects import LowerObjects
 from laneway.controllers.layouts.owners import Owners
+from laneway.controllers.measuring.ecc import EccModes
 from laneway.controllers.node_publisher import NodePublisher
 from laneway.controllers.publisher import Publisher
 from laneway.controllers.sharing.gpus import GpuController
@@ -40,7 +41,10 @@ class Families:
         caches: NodeCaches,
         context: Context,
         device_plugin: DevicePluginController,
+        *,
+        ecc: EccModes,
     ) -> None:
+        self._ecc = ecc
         self.workloads = GpuWorkloads(
             node, nodes=caches.nodes, gpus=caches.gpus, pcis=caches.pcis, pods=caches.pods
         )
@@ -88,6 +92,7 @@ class Families:
             pcis=caches.pcis,
             owners=owners,
             workloads=self.workloads,
+            ecc=self._ecc,
         )
         migs = MigController(
             node, client, caches.migs, context, gpus=caches.gpus, preparing=gpus.pending

@@ -6,10 +6,11 @@ from typing import Any
 
 from laneway.api import VGPUDevice, find_condition
 from laneway.core.fleet.fragmentation import score
+from laneway.core.fleet.migration import ecc_of
 from laneway.core.mig.profiles import bare_name
 from laneway.core.phrases import short_name
 from laneway.core.vgpu.profiles import framebuffer_mib
-from laneway.views import fragmentation
+from laneway.views import fragmentation, migration
 from laneway.views.gpus import Gpu
 from laneway.views.memory import occupancy
 from laneway.views.profiles import shortened
@@ -18,7 +19,7 @@ from laneway.views.profiles import shortened
 def document(gpu: Gpu) -> dict[str, Any]:
     """One GPU. Fields are added in later versions; none changes what it means."""
     device, ready, memory = gpu.device, gpu.ready, occupancy(gpu)
-    free = fragmentation.free(gpu)
+    free, group = fragmentation.free(gpu), migration.group(gpu)
     return {
         "node": gpu.node,
         "address": gpu.address,
@@ -33,6 +34,10 @@ def document(gpu: Gpu) -> dict[str, Any]:
         "message": "" if ready is None else ready.message,
         "owner": device.status.owner,
         "claimedBy": None if gpu.claim is None else gpu.claim.spec.user_name,
+        "driverVersion": device.status.driver_version,
+        "ecc": ecc_of(device.status.ecc_mode),
+        "migrationGroup": group.label or None,
+        "migrationGroupLacks": group.unknown,
         "stale": gpu.stale,
         "unreadable": gpu.unreadable,
         "memoryMiB": None if memory is None else memory.mib,

@@ -5,15 +5,18 @@ Who has a vGPU is what the ledger says, so that the plan reserves for stopped VM
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from laneway.api import VGPU_CONFIGURED, VGPUDevice
+from laneway.api import VGPU_CONFIGURED, MigConfiguration, VGPUDevice
 from laneway.core.fleet import board
+from laneway.core.fleet.migration import ecc_of
 from laneway.core.fleet.model import Device, Fleet, Framework, Gpu, Node, Vgpu, Vm
+from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile
 from laneway.core.ledger.build import build
 from laneway.core.ledger.facts import Consumer, ConsumerKind, DeviceFact, Facts
+from laneway.core.mig.profiles import bare_name
 from laneway.views import gpus as assembled
 
 _UNHEALTHY_WITHOUT_FACT = "it is not advertised to VMs"
@@ -59,6 +62,7 @@ def observed(facts: Facts, gpus: Iterable[assembled.Gpu], unreadable: Iterable[s
                 selector=demand.selector,
                 labels=demand.labels,
                 created=demand.created,
+                migratable=demand.migratable,
             )
             for consumer, demand in sorted(ledger.demands.items())
         ),
@@ -81,6 +85,10 @@ def _gpu(gpu: assembled.Gpu, devices: Mapping[str, DeviceFact], holders: Mapping
         board=gpu.board,
         mode=gpu.device.status.mode,
         functions=len(gpu.vgpus),
+        driver=gpu.device.status.driver_version,
+        ecc=ecc_of(gpu.device.status.ecc_mode),
+        instances=tuple(_instances(gpu.mig)),
+        instance_profiles=tuple(_instance_profiles(gpu.mig)),
         framework=Framework(frameworks.pop()) if len(frameworks) == 1 else Framework.UNKNOWN,
         profiles=board.profiles(*ids, listed),
         vgpus=tuple(
@@ -90,6 +98,22 @@ def _gpu(gpu: assembled.Gpu, devices: Mapping[str, DeviceFact], holders: Mapping
         ),
         claimed="it is claimed as a whole" if gpu.claim is not None else "",
     )
+
+
+def _instances(mig: MigConfiguration | None) -> Iterator[GpuInstance]:
+    """Those whose place is known; an agent of another product does not tell it."""
+    for one in mig.status.profile_status if mig is not None else ():
+        for number, start in zip(one.vgpu_ids, one.placements, strict=False):
+            if number.isdecimal() and one.size:
+                yield GpuInstance(int(number), bare_name(one.name), one.id, start, one.size)
+
+
+def _instance_profiles(mig: MigConfiguration | None) -> Iterator[GpuInstanceProfile]:
+    for one in mig.status.profile_status if mig is not None else ():
+        if one.starts and one.size:
+            yield GpuInstanceProfile(
+                bare_name(one.name), one.id, one.total, tuple(one.starts), one.size
+            )
 
 
 def _vgpu(vgpu: VGPUDevice, devices: Mapping[str, DeviceFact], holders: Mapping[str, str]) -> Vgpu:

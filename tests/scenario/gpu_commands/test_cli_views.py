@@ -48,6 +48,9 @@ async def test_a_gpu_is_shown_in_every_form_and_drawn(
     assert (await laneway("gpus", "-o", "name")).lines == [NAME]
     assert (await laneway("gpus", "-o", "wide")).lines[0].endswith("OWNER        NAME")
 
+    assert (gpu["migrationGroup"], gpu["migrationGroupLacks"]) == (None, ["ECC mode"])
+    assert "unknown: ECC mode" in (await laneway("gpus", "-o", "wide")).out
+    assert "unknown: ECC mode" in (await laneway("explain", TITLE)).out
     assert " 67 % " in (await laneway("gpus", "-o", "wide")).out
 
     one = await laneway("gpus", TITLE)

@@ -415,6 +415,10 @@ def test_of_a_node_an_agent_changes_labels_of_its_own(
     ("label", "allowed"),
     [
         ("laneway.io/amd-gpu-containers", True),
+        ("laneway.io/nvidia-driver", True),
+        ("migration-group.laneway.io/26b9-16a1-ecc-580", True),
+        ("migration-group.laneway.io/20b5-noecc-580", True),
+        ("migration-group.laneway.io/x", False),
         ("feature.node.kubernetes.io/pci-0302_10de.sriov.capable", True),
         ("feature.node.kubernetes.io/network-sriov.configured", True),
         ("feature.node.kubernetes.io/iommu-enabled", True),

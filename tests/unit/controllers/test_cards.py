@@ -21,6 +21,7 @@ from laneway.controllers.cards import NetworkController
 from laneway.controllers.gpu_locks import GpuLocks
 from laneway.controllers.gpu_workloads import GpuWorkloads
 from laneway.controllers.layouts.owners import Owners
+from laneway.controllers.measuring.ecc import EccModes
 from laneway.controllers.metrics import AgentMetrics, MetricFamilies
 from laneway.controllers.observing.observer import Observer
 from laneway.controllers.sharing.gpus import GpuController
@@ -131,6 +132,7 @@ async def test_a_gpu_that_has_just_been_claimed_is_not_switched(tmp_path: Path) 
         workloads=GpuWorkloads(
             "node1", nodes=caches.nodes, gpus=caches.gpus, pcis=caches.pcis, pods=caches.pods
         ),
+        ecc=EccModes(),
     )
     gpus.observed(scan(host))
     shown = gpus.wanted[named(A2)]

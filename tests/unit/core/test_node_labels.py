@@ -7,7 +7,7 @@ import msgspec
 from laneway.core import keys
 from laneway.core.gpu.vendors import Vendor
 from laneway.core.inventory import DeviceError
-from laneway.core.node_labels import change, features, own
+from laneway.core.node_labels import change, features, for_migration, own
 from laneway.host.scan import scan
 from laneway.sim.spec import build, parse_spec
 
@@ -41,6 +41,21 @@ def test_a_scan_with_gaps_takes_nothing_away() -> None:
     gaps = msgspec.structs.replace(whole, errors=(DeviceError("/sys/bus/pci", "lost"),))
     assert own(gaps, ()) == {}
     assert change({GPU: "true"}, NOTED, own(gaps, ()), None) == {}
+
+
+def test_a_group_that_no_gpu_has_any_more_goes() -> None:
+    inventory = scan(build(parse_spec("l40s"), "node1"))
+    label = "migration-group.laneway.io/26b9-1851-{}-580"
+    found = for_migration(inventory, ("26b9-1851-ecc-580", ""), (label.format("noecc"), "zone"))
+    assert found == {
+        "laneway.io/nvidia-driver": inventory.nvidia_driver,
+        label.format("noecc"): None,
+        label.format("ecc"): "true",
+    }
+    unloaded = msgspec.structs.replace(inventory, nvidia_driver="")
+    assert for_migration(unloaded, (), ()) == {"laneway.io/nvidia-driver": None}
+    gaps = msgspec.structs.replace(inventory, errors=(DeviceError("/sys/bus/pci", "lost"),))
+    assert for_migration(gaps, (), (label.format("ecc"),)) == {}
 
 
 def test_features_are_set_and_noted_and_then_left_alone() -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from laneway.api import (
+    MigConfiguration,
+    MigConfigurationSpec,
+    MigConfigurationStatus,
+    MigProfileStatus,
     ObjectMeta,
     PCIDevice,
     PCIDeviceStatus,
@@ -17,6 +21,7 @@ from laneway.core.fleet.changes import AddVms
 from laneway.core.fleet.inventory_file import read, write
 from laneway.core.fleet.model import Fleet
 from laneway.core.fleet.what_if import what_if
+from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile
 from laneway.core.ledger.facts import (
     Consumer,
     ConsumerKind,
@@ -54,7 +59,9 @@ def _fleet() -> Fleet:
     device = SRIOVGPUDevice(
         metadata=ObjectMeta(name="n1-000001000"),
         spec=SRIOVGPUDeviceSpec(address="0000:01:00.0", node_name="n1"),
-        status=SRIOVGPUDeviceStatus(mode="SameSize", gpu_uuid=_UUID),
+        status=SRIOVGPUDeviceStatus(
+            mode="SameSize", gpu_uuid=_UUID, driver_version="580.65.06", ecc_mode="Enabled"
+        ),
     )
     card = PCIDevice(
         metadata=ObjectMeta(name="n1-000001000"), status=PCIDeviceStatus(device_id="26b9")
@@ -65,6 +72,7 @@ def _fleet() -> Fleet:
         demands=(
             Demand(stopped, Phase.STOPPED, {_RESOURCE: 1}, last=("n1-000001002",)),
             Demand(Consumer(ConsumerKind.POD, "team-a", "p"), Phase.PENDING, {_RESOURCE: 3}),
+            Demand(Consumer(ConsumerKind.VM, "team-a", "live"), Phase.RUNNING, {}, migratable=True),
         ),
         nodes=(NodeFact("n1", {"zone": "cellar"}),),
     )
@@ -81,6 +89,37 @@ def test_a_stopped_vm_keeps_what_the_ledger_reserves() -> None:
     found = what_if(fleet, [AddVms(requests={_RESOURCE: 1}, count=2)])
     assert [one.vm for one in found.placed] == ["new-1"]
     assert [one.vm for one in found.waiting] == ["pod team-a/p"]
+
+
+def test_what_decides_a_migration_is_taken_over_and_nothing_is_guessed() -> None:
+    (gpu,) = _fleet().gpus
+    assert (gpu.driver, gpu.ecc) == ("580.65.06", True)
+    vms = {vm.name: vm.migratable for vm in _fleet().vms}
+    assert vms == {"team-a/desk": None, "pod team-a/p": None, "team-a/live": True}
+    silent = assemble([SRIOVGPUDevice(metadata=ObjectMeta(name="n2"))], ())
+    (other,) = observed(Facts(), silent).gpus
+    assert (other.driver, other.ecc, other.instances) == ("", None, ())
+
+
+def test_gpu_instances_are_where_their_object_says() -> None:
+    known = {"id": 9, "total": 2, "starts": [0, 4], "size": 4}
+    profiles = [
+        MigProfileStatus(name="MIG 3g.20gb", vgpu_ids=["2", "1"], placements=[0, 4], **known),
+        MigProfileStatus(name="MIG 1g.5gb", id=19, total=7, vgpu_ids=["7"]),
+    ]
+    device = SRIOVGPUDevice(
+        metadata=ObjectMeta(name="n1"), spec=SRIOVGPUDeviceSpec(address="a", node_name="n1")
+    )
+    mig = MigConfiguration(
+        spec=MigConfigurationSpec(gpu_address="a", node_name="n1"),
+        status=MigConfigurationStatus(profile_status=profiles),
+    )
+    (gpu,) = observed(Facts(), assemble([device], (), migs=[mig])).gpus
+    assert gpu.instances == (
+        GpuInstance(2, "3g.20gb", 9, 0, 4),
+        GpuInstance(1, "3g.20gb", 9, 4, 4),
+    )
+    assert gpu.instance_profiles == (GpuInstanceProfile("3g.20gb", 9, 2, (0, 4), 4),)
 
 
 def test_the_file_has_no_uuid_and_is_read_again() -> None:

@@ -26,7 +26,7 @@ from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import NVIDIA, PciAddress, PciFunction
 from laneway.core.reasons.former import renamed
 from laneway.core.refusals import GpuClaimed
-from laneway.core.sriov.vfs import vf_count
+from laneway.core.sriov.vfs import NVIDIA_DRIVER, vf_count
 from laneway.core.vgpu.capacity import still_fits
 from laneway.core.vgpu.profiles import profiles_on
 
@@ -73,6 +73,7 @@ def _observed(
         configured=dict(sorted(Counter(one.type_name or one.type_id for one in carried).items())),
         fits=still_fits(gpu, functions, modes or GpuModes()),
         gpu_uuid=inventory.identities.get(gpu.address, ""),
+        driver_version=inventory.nvidia_driver if gpu.driver == NVIDIA_DRIVER else "",
     )
 
 

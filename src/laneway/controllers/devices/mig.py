@@ -77,6 +77,9 @@ def _profiles(modes: GpuModes) -> tuple[MigProfileStatus, ...]:
             available=how_many_more(one, modes.profiles, modes.instances) if modes.mig else 0,
             total=one.total,
             vgpu_ids=[str(there.id) for there in modes.instances if there.profile == one.name],
+            placements=[there.start for there in modes.instances if there.profile == one.name],
+            starts=list(one.starts),
+            size=one.size,
         )
         for one in modes.profiles
     )

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
+from laneway.api import find_condition
 from laneway.controllers.ledger.objects import Container, Pod
 from laneway.core import allocation, keys
 from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand, Phase
@@ -121,7 +122,19 @@ def _active(instance: VirtualMachineInstance, place: Callable[[str], str]) -> De
         selector=instance.spec.node_selector,
         created=instance.metadata.creation_timestamp,
         labels=instance.metadata.labels,
+        migratable=is_migratable(instance),
     )
+
+
+def is_migratable(instance: VirtualMachineInstance) -> bool | None:
+    """Whether KubeVirt can migrate it: what it says itself decides when a migration is requested.
+
+    That covers devices, disks, networks and CPU. Its releases so far say no for every VM with
+    devices; its enhancement 109 plans a yes for one with a single vGPU on a mediated device.
+    `evictionStrategy` decides only what a drain of the node does.
+    """
+    said = find_condition(instance.status.conditions, "LiveMigratable")
+    return {"True": True, "False": False}.get(said.status) if said is not None else None
 
 
 def _inactive(vm: VirtualMachine, ended: VirtualMachineInstance | None) -> Demand:

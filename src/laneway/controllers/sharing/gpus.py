@@ -30,6 +30,7 @@ from laneway.controllers.devices.family import Family
 from laneway.controllers.devices.vgpu import parent_name
 from laneway.controllers.gpu_workloads import GpuWorkloads
 from laneway.controllers.layouts.owners import Owners
+from laneway.controllers.measuring.ecc import EccModes
 from laneway.core import keys, names
 from laneway.core.decision import Decision, conclude, refusals_of
 from laneway.core.gpu.desired import DesiredMode, decide, pending
@@ -68,6 +69,7 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
         pcis: Informer[PCIDevice],
         owners: Owners,
         workloads: GpuWorkloads,
+        ecc: EccModes,
     ) -> None:
         family = Family(SRIOVGPUDevice, gpu.wanted, self._status, self._keep)
         super().__init__(family, node, client, informer, context)
@@ -77,6 +79,7 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
         self._pcis = pcis
         self._owners = owners
         self._workloads = workloads
+        self._ecc = ecc
         self._settled: set[PciAddress] = set()
         """GPUs that have been as desired since the boot."""
 
@@ -87,6 +90,7 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
         self._pcis.subscribe(self._pci_changed)
         self._owners.subscribe(self._owner_changed)
         self._workloads.subscribe(self.ask_again)
+        self._ecc.subscribe(self._ecc_changed)
         await super().run()
 
     def pending(self, address: PciAddress) -> str:
@@ -122,11 +126,13 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
     async def write_status(
         self, stored: SRIOVGPUDevice, status: Status, *, unchanged: bool = False
     ) -> SRIOVGPUDevice:
-        """Send what is different, for which card the spec is, and who configures its vGPUs."""
+        """Send what is different, for which card the spec is, who configures its vGPUs, and ECC."""
         if isinstance(status, SRIOVGPUDeviceStatus):
             name, single = stored.metadata.name, bool(self._enabled(stored.metadata.name))
             owner = self._owners.words(name, single=single, stored=stored.status.owner)
-            status = replace(status, gpu_uuid=self.context.identity.card(stored), owner=owner)
+            card = self.context.identity.card(stored)
+            ecc = self._ecc_mode(stored, card)
+            status = replace(status, gpu_uuid=card, owner=owner, ecc_mode=ecc)
         return await super().write_status(stored, status, unchanged=unchanged)
 
     # ------------------------------------------------------------------------- what is requested
@@ -225,6 +231,14 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
 
     # -------------------------------------------------------------------------- what is known
 
+    def _ecc_mode(self, stored: SRIOVGPUDevice, card: str) -> str:
+        """As the driver told it last, also to an earlier agent, unless that was of another card."""
+        try:
+            told = self._ecc.of(PciAddress.parse(stored.spec.address))
+        except ValueError:
+            return ""
+        return told or (stored.status.ecc_mode if stored.status.gpu_uuid == card else "")
+
     def _name(self, address: PciAddress) -> str:
         return names.pci_object_name(self.node, address)
 
@@ -292,6 +306,10 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
         for name in self.wanted:
             if gpu_name in ("", name):
                 self.queue.add(name)
+
+    def _ecc_changed(self, address: PciAddress) -> None:
+        if (name := self._name(address)) in self.wanted:
+            self.queue.add(name)
 
     def _mig_changed(self, before: MigConfiguration | None, after: MigConfiguration | None) -> None:
         for one in (before, after):

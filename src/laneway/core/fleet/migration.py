@@ -13,6 +13,9 @@ import msgspec
 
 from laneway.core.fleet.model import Gpu
 
+_NOT_READ = "0000"
+"""The device id of a GPU in a fleet whose PCI device could not be read."""
+
 
 class Answer(StrEnum):
     """Whether a running VM can be moved between two GPUs."""
@@ -42,10 +45,20 @@ class Group(msgspec.Struct, frozen=True):
     @property
     def label(self) -> str:
         """As a label's value: `26b9-16a1-ecc-580`; empty where something is not known."""
-        if self.ecc is None or not (self.branch and self.device):
+        if self.unknown:
             return ""
         parts = (self.device, self.subsystem, "ecc" if self.ecc else "noecc", self.branch)
         return "-".join(part for part in parts if part)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What is not known, without which nothing can be said."""
+        parts = (
+            ("GPU model", bool(self.device)),
+            ("ECC mode", self.ecc is not None),
+            ("host driver", bool(self.branch)),
+        )
+        return tuple(name for name, known in parts if not known)
 
 
 def branch(driver: str) -> str:
@@ -54,9 +67,15 @@ def branch(driver: str) -> str:
     return first if first.isdecimal() else ""
 
 
+def ecc_of(mode: str) -> bool | None:
+    """Whether ECC is on, by what `nvidia-smi` calls its mode; None: not known."""
+    return {"Enabled": True, "Disabled": False}.get(mode)
+
+
 def group_of(gpu: Gpu) -> Group:
     """The group of a GPU."""
-    return Group(gpu.device, gpu.subsystem, gpu.ecc, branch(gpu.driver))
+    device = "" if gpu.device == _NOT_READ else gpu.device
+    return Group(device, gpu.subsystem, gpu.ecc, branch(gpu.driver))
 
 
 def between(one: Gpu, other: Gpu) -> Verdict:

@@ -74,6 +74,8 @@ class Demand(msgspec.Struct, frozen=True):
     created: str = ""
     """Time as Kubernetes writes it; older ones come first."""
     labels: Mapping[str, str] = {}
+    migratable: bool | None = None
+    """Whether KubeVirt can move it to another node while it runs; None: KubeVirt does not say."""
 
 
 class NodeFact(msgspec.Struct, frozen=True):

@@ -21,7 +21,7 @@ from laneway.api.meta import Status
 from laneway.core.gpu.modes import Mode
 from laneway.core.phrases import short_name
 from laneway.core.workload import Workload
-from laneway.views import fragmentation, instances, memory
+from laneway.views import fragmentation, instances, memory, migration
 from laneway.views.answers import answer_of
 from laneway.views.gpus import Gpu
 from laneway.views.order import natural
@@ -105,6 +105,7 @@ def _gpu(gpu: Gpu) -> Iterator[Fact]:
     yield fact("it has room for", room(gpu.device.status.fits))
     yield fact("and for instances", instances.room(gpu))
     yield fact("largest that fits", fragmentation.words(gpu))
+    yield fact("migration group", migration.words(gpu))
     yield fact("claimed whole by", gpu.claim.metadata.name if gpu.claim is not None else "")
     yield fact("layouts", *(_layout(layout, entry) for layout, entry in gpu.layouts))
 

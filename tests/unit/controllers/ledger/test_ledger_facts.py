@@ -49,6 +49,24 @@ def vgpu(**status: Any) -> Vgpu:
     )
 
 
+@pytest.mark.parametrize(
+    ("said", "migratable"),
+    [
+        ([{"type": "LiveMigratable", "status": "True"}], True),
+        ([{"type": "LiveMigratable", "status": "False"}], False),
+        ([{"type": "LiveMigratable", "status": "Unknown"}], None),
+        ([{"type": "Ready", "status": "True"}], None),
+    ],
+)
+def test_whether_a_vm_can_be_migrated_is_what_kubevirt_says(
+    said: list[Any], migratable: bool | None
+) -> None:
+    running = {"spec": {"evictionStrategy": "None"}, "status": {"conditions": said}}
+    found = demands.of_vm(None, decode(VirtualMachineInstance, running), lambda _: "")
+    assert found is not None
+    assert found.migratable is migratable
+
+
 def test_a_claim_with_a_resource_is_a_device() -> None:
     assert devices.of_claim(claim()) == DeviceFact("n1", "nvidia.com/L4", "n1-000008000")
     assert devices.of_claim(claim(resourceName="")) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from laneway.core.fleet.migration import Answer, between, branch, group_of
+from laneway.core.fleet.migration import Answer, Verdict, between, branch, group_of
 from laneway.core.fleet.model import Gpu
 
 GPU = Gpu(
@@ -42,3 +42,8 @@ def test_a_group_has_a_label_only_where_all_of_it_is_known() -> None:
     assert group_of(GPU).label == "26b9-1851-ecc-580"
     assert group_of(msgspec.structs.replace(GPU, ecc=None)).label == ""
     assert branch("R580") == ""
+
+
+def test_gpus_whose_models_cannot_be_read_are_not_taken_for_alike() -> None:
+    gpu = msgspec.structs.replace(GPU, device="0000")
+    assert between(gpu, gpu) == Verdict(Answer.UNKNOWN, ("GPU model",))
