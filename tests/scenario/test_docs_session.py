@@ -47,13 +47,23 @@ def test_laneway_is_installed_and_removed_as_it_is_written(cluster: Terminal) ->
     _goes_as_written("installation.md", cluster)
 
 
+def test_a_fleet_in_a_file_is_planned_as_it_is_written(terminal: Terminal) -> None:
+    (terminal.folder / "docs").symlink_to(DOCS.parent)
+    session = list(typed((DOCS / "planning.md").read_text()))
+    assert len(session) > 6
+    goes(session, terminal)
+
+
 def test_the_tour_of_the_readme_goes_as_it_is_written(terminal: Terminal) -> None:
     (terminal.folder / "docs").symlink_to(DOCS.parent)
     terminal.type("laneway up --no-local --data-dir .laneway --simulate a2")
     text = (DOCS.parents[1] / "README.md").read_text()
-    tour = list(typed(text.partition("## A short tour\n")[2].partition("\n## ")[0]))
+    tour, plan = (
+        list(typed(text.partition(f"## {title}\n")[2].partition("\n## ")[0]))
+        for title in ("A short tour", "Plan")
+    )
     assert len(tour) > 8
-    goes(tour, terminal)
+    goes([*tour, *plan], terminal)
 
 
 def _goes_as_written(name: str, terminal: Terminal) -> None:

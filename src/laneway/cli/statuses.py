@@ -22,7 +22,7 @@ EXIT_STATUSES: Mapping[int, str] = {
     1: "Refused or failed. The reason is on standard error. Nothing was changed unless the text "
     "says so.",
     2: "Called wrongly: an option or argument that the command does not have or cannot take.",
-    3: "The answer is no: `laneway capacity RESOURCE` or `laneway plan what-if` finds no room, "
+    3: "The answer is no: `laneway capacity RESOURCE` or `laneway plan` finds no room, "
     "`laneway doctor` finds a problem, `laneway takeover` is blocked, `laneway release --all` "
     "leaves something.",
     4: "Not finished in time. The change is stored, and the node's agent goes on with it.",

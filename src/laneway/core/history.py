@@ -80,10 +80,16 @@ def unobserved(span: Span, gaps: Iterable[Period], now: int) -> int:
     return sum(max(0, min(end, gap.until) - max(span.since, gap.since)) for gap in gaps)
 
 
+def length(text: str) -> int | None:
+    """`7d`, `12h` in milliseconds; None for any other text."""
+    found = _SPAN.fullmatch(text)
+    return int(found[1]) * _UNITS[found[2]] if found else None
+
+
 def moment(text: str, now: int) -> int:
     """`7d`, `12h`: so long before now; otherwise an RFC 3339 time. Raises ValueError."""
-    if found := _SPAN.fullmatch(text):
-        return now - int(found[1]) * _UNITS[found[2]]
+    if (before := length(text)) is not None:
+        return now - before
     read = datetime.fromisoformat(text)
     at = read if read.tzinfo is not None else read.replace(tzinfo=UTC)
     return int(at.timestamp() * 1000)

@@ -15,6 +15,7 @@ the place, every path stays below /sys/devices and the size is bounded before an
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
 import os
 import re
@@ -27,6 +28,7 @@ import msgspec
 MAX_BYTES = 64 << 20
 MAX_DEVICES = 50_000
 _MAX_PATH = 4096
+_GZIP, _XZ = _COMPRESSED = (b"\x1f\x8b", b"\xfd7zXZ\0")
 
 _UNSAFE = re.compile(r"(?:^|/)\.{0,2}(?:/|$)|[\x00-\x1f\x7f]")
 _UNSAFE_TARGET = re.compile(r"[\x00-\x1f\x7f]")
@@ -60,13 +62,30 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(path: str) -> list[Block]:
     """Read a dump from a file: plain, or compressed by gzip or xz."""
-    name = os.path.basename(path)
     try:
-        with _open(path) as file:
-            raw = file.read(MAX_BYTES + 1)
+        with open(path, "rb") as file:
+            return _blocks(file, path)
+    except OSError as error:
+        raise DumpError(_unreadable(path, error)) from None
+
+
+def blocks_of(content: bytes, source: str) -> list[Block]:
+    """The same from the content of a file; `source` names it in errors."""
+    return _blocks(io.BytesIO(content), source)
+
+
+def is_dump(content: bytes) -> bool:
+    """Whether a file's content begins as a dump does; compressed files are taken for dumps."""
+    return content.startswith(_COMPRESSED) or content.lstrip(b"\n").startswith(b"P: ")
+
+
+def _blocks(file: BinaryIO, source: str) -> list[Block]:
+    name = os.path.basename(source)
+    try:
+        with _unpacked(file) as plain:
+            raw = plain.read(MAX_BYTES + 1)
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise DumpError(f"cannot read the dump {path}: {reason}; check the file") from None
+        raise DumpError(_unreadable(source, error)) from None
     if len(raw) > MAX_BYTES:
         raise DumpError(
             f"{name}: larger than {MAX_BYTES >> 20} MiB; "
@@ -75,14 +94,19 @@ def read(path: str) -> list[Block]:
     return parse(raw.decode("utf-8", "surrogateescape"), name)
 
 
-def _open(path: str) -> BinaryIO:
-    with open(path, "rb") as file:
-        magic = file.read(6)
-    if magic.startswith(b"\x1f\x8b"):
-        return cast("BinaryIO", gzip.open(path, "rb"))
-    if magic == b"\xfd7zXZ\0":
-        return cast("BinaryIO", lzma.open(path, "rb"))
-    return open(path, "rb")
+def _unreadable(source: str, error: Exception) -> str:
+    reason = getattr(error, "strerror", None) or error
+    return f"cannot read the dump {source}: {reason}; check the file"
+
+
+def _unpacked(file: BinaryIO) -> BinaryIO:
+    magic = file.read(len(_XZ))
+    file.seek(0)
+    if magic.startswith(_GZIP):
+        return cast("BinaryIO", gzip.open(file, "rb"))
+    if magic == _XZ:
+        return cast("BinaryIO", lzma.open(file, "rb"))
+    return file
 
 
 def parse(text: str, source: str = "dump") -> list[Block]:

@@ -90,3 +90,9 @@ def build(
     if not spec.iommu:
         files |= installed(iommu=False)
     return SimulatedHost(name, blocks, files, serials)
+
+
+def recorded(blocks: list[dump.Block], name: str) -> SimulatedHost:
+    """The host of a dump that has been read."""
+    machine = Machine()
+    return SimulatedHost(name, blocks, machine.files | kernel_files(machine.vfio), {})

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from laneway.api import VGPU_CONFIGURED, VGPUDevice
+from laneway.core.fleet import board
 from laneway.core.fleet.model import Device, Fleet, Framework, Gpu, Node, Vgpu, Vm
 from laneway.core.ledger.build import build
 from laneway.core.ledger.facts import Consumer, ConsumerKind, DeviceFact, Facts
-from laneway.core.vgpu.profiles import profiles_on
 from laneway.views import gpus as assembled
 
 _UNHEALTHY_WITHOUT_FACT = "it is not advertised to VMs"
@@ -68,12 +68,9 @@ def observed(facts: Facts, gpus: Iterable[assembled.Gpu], unreadable: Iterable[s
 
 def _gpu(gpu: assembled.Gpu, devices: Mapping[str, DeviceFact], holders: Mapping[str, str]) -> Gpu:
     pci = gpu.pci.status if gpu.pci is not None else None
-    known = profiles_on(pci.device_id, pci.subsystem_device_id) if pci is not None else ()
     listed = {name for vgpu in gpu.vgpus for name in vgpu.status.available_types}
     listed |= {*gpu.device.status.fits, *gpu.device.status.configured}
-    # A GPU that is full lists nothing more: its board is that of the profiles that it has.
-    boards = {one.board for one in known if one.name in listed}
-    names = listed | {one.name for one in known if not boards or one.board in boards}
+    ids = (pci.device_id, pci.subsystem_device_id) if pci is not None else ("", "")
     frameworks = {vgpu.status.framework for vgpu in gpu.vgpus} - {""}
     return Gpu(
         name=gpu.name,
@@ -85,7 +82,7 @@ def _gpu(gpu: assembled.Gpu, devices: Mapping[str, DeviceFact], holders: Mapping
         mode=gpu.device.status.mode,
         functions=len(gpu.vgpus),
         framework=Framework(frameworks.pop()) if len(frameworks) == 1 else Framework.UNKNOWN,
-        profiles=tuple(sorted(names)),
+        profiles=board.profiles(*ids, listed),
         vgpus=tuple(
             _vgpu(vgpu, devices, holders)
             for vgpu in gpu.vgpus

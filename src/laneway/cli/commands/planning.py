@@ -6,7 +6,7 @@ import click
 
 from laneway.cli import completion
 from laneway.cli.cluster_options import ClusterChoice, cluster_options
-from laneway.cli.commands.options import plain_output_option
+from laneway.cli.commands.options import output_option, plain_output_option
 from laneway.cli.groups import Group
 
 
@@ -37,7 +37,25 @@ def export(*, file: str, anonymous: bool, force: bool, where: ClusterChoice) -> 
     run(file, where, neutral=anonymous, force=force)
 
 
-@click.group(cls=Group)
+source_option = click.option(
+    "--from",
+    "source",
+    metavar="SOURCE",
+    help="A file of 'laneway export' or 'laneway capture', - for standard input, or a fleet in "
+    "words such as '8x l40s, 4x a40*2'. Default: the live cluster.",
+)
+
+
+@click.group(
+    cls=Group,
+    epilog="""\b
+Examples:
+    laneway plan what-if --vms '3x L40S-24Q'
+    laneway plan moves L40S-24Q
+    laneway plan layout L40S-24Q=4 L40S-8Q=30
+    laneway plan mix L40S-24Q=1 L40S-8Q=3
+""",
+)
 def plan() -> None:
     """Answer what would fit if the cluster changed. Nothing is changed."""
 
@@ -55,13 +73,7 @@ Examples:
 Exit status: 0 yes, 3 no, 1 the question could not be answered.
 """,
 )
-@click.option(
-    "--from",
-    "source",
-    metavar="SOURCE",
-    help="An inventory file of 'laneway export', - for standard input, or a fleet in words such as "
-    "'8x l40s, 4x a40*2'. Default: the live cluster.",
-)
+@source_option
 @click.option(
     "--vms",
     multiple=True,
@@ -130,3 +142,142 @@ def what_if(
     from laneway.cli.planning.what_if import answer
 
     return answer(Asked(vms, leave, mode, nodes, gpus, requests, files), source, output, where)
+
+
+@plan.command(
+    epilog="""\b
+Examples:
+    laneway plan moves L40S-24Q
+    laneway plan moves --from fleet.yaml --moves 2 L40S-48Q=2
+
+Exit status: 0 they fit, 3 they do not or it is not known, 1 the question could not be answered.
+"""
+)
+@click.argument("profiles", metavar="PROFILE[=COUNT]...", nargs=-1, required=True)
+@source_option
+@click.option(
+    "--moves",
+    "limit",
+    type=click.IntRange(0, 6),
+    default=4,
+    show_default=True,
+    help="The most moves to consider.",
+)
+@plain_output_option
+@cluster_options
+def moves(
+    *,
+    profiles: tuple[str, ...],
+    source: str | None,
+    limit: int,
+    output: str | None,
+    where: ClusterChoice,
+) -> int:
+    """Find the least moves of VMs after which vGPUs of these profiles fit.
+
+    A live-migratable VM moves to another node, a stopped one starts on another GPU. No other VM is
+    touched.
+    """
+    from laneway.cli.planning.moves import answer
+
+    return answer(profiles, source, limit, output, where)
+
+
+@plan.command(
+    epilog="""\b
+Examples:
+    laneway plan layout --from '8x l40s' L40S-24Q=4 L40S-8Q=30
+    laneway plan layout -o yaml L40S-24Q=4 | kubectl apply -f -
+
+Exit status: 0 all is served, 3 not all, 1 the question could not be answered.
+"""
+)
+@click.argument("profiles", metavar="PROFILE[=COUNT]...", nargs=-1, required=True)
+@source_option
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0, 3600),
+    default=10.0,
+    show_default=True,
+    help="The most time for the search.",
+)
+@click.option("--name", default="plan", show_default=True, help="Begins the names of the layouts.")
+@output_option
+@cluster_options
+def layout(
+    *,
+    profiles: tuple[str, ...],
+    source: str | None,
+    seconds: float,
+    name: str,
+    output: str | None,
+    where: ClusterChoice,
+) -> int:
+    """Find the modes and vGPUs of GPUs that serve most of a demand.
+
+    vGPUs in use stay. The demand comes in addition to them. -o yaml prints VGPULayouts that can be
+    applied.
+    """
+    from laneway.cli.planning.layout import answer
+
+    return answer(profiles, source, seconds=seconds, name=name, output=output, where=where)
+
+
+@plan.command(
+    epilog="""\b
+Examples:
+    laneway plan mix --from '4x l40s' L40S-24Q=1 L40S-8Q=3
+    laneway plan mix --load 0.9 --lifetime 8h --wait 30m
+"""
+)
+@click.argument("profiles", metavar="[PROFILE=SHARE]...", nargs=-1)
+@source_option
+@click.option(
+    "--load",
+    type=click.FloatRange(0.05, 2),
+    default=0.8,
+    show_default=True,
+    help="Memory requested at a time on average, as a share of the memory of the GPUs.",
+)
+@click.option(
+    "--lifetime",
+    metavar="TIME",
+    default="1d",
+    show_default=True,
+    help="How long a vGPU is in use on average, such as 90m, 8h or 7d.",
+)
+@click.option(
+    "--wait",
+    metavar="TIME",
+    default="0s",
+    show_default=True,
+    help="How long a request waits for room before it is refused.",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, 50),
+    default=3,
+    show_default=True,
+    help="How many times to simulate, each with other requests.",
+)
+@plain_output_option
+@cluster_options
+def mix(
+    *,
+    profiles: tuple[str, ...],
+    source: str | None,
+    load: float,
+    lifetime: str,
+    wait: str,
+    seeds: int,
+    output: str | None,
+    where: ClusterChoice,
+) -> None:
+    """Simulate requests for vGPUs over time, by mode and policy.
+
+    Without profiles, the mix is that of the VMs and pods of the source.
+    """
+    from laneway.cli.planning.mix import Times, answer
+
+    times = Times(lifetime, wait)
+    answer(profiles, source, load=load, times=times, seeds=seeds, output=output, where=where)

@@ -1,4 +1,4 @@
-"""Where a fleet comes from: the live cluster, an inventory file, or a few words."""
+"""Where a fleet comes from: the live cluster, an inventory file, a capture, or a few words."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure, one_line
 from laneway.controllers.ledger.snapshot import look
 from laneway.core.fleet import inventory_file
+from laneway.core.fleet.captured import captured
 from laneway.core.fleet.inventory_file import MOST_BYTES, InventoryError
 from laneway.core.fleet.made_up import MadeUpError, made_up
 from laneway.core.fleet.model import Fleet
+from laneway.host.scan import scan
 from laneway.kube.client import Client
 from laneway.views.fleet import anonymous, observed
 
@@ -24,10 +26,7 @@ def fleet_of(source: str | None, where: ClusterChoice) -> Fleet:
     if source is None:
         found = connection.ask(_live, where)
     elif source == "-" or os.path.exists(source):
-        try:
-            found = inventory_file.read(content_of(source))
-        except InventoryError as error:
-            raise Failure(f"{source}: {error}") from None
+        found = _of_file(content_of(source), source)
     else:
         try:
             found = made_up(source)
@@ -38,6 +37,26 @@ def fleet_of(source: str | None, where: ClusterChoice) -> Fleet:
     for why in found.unreadable:
         click.echo(one_line(f"laneway: warning: {why}"), err=True)
     return found
+
+
+def _of_file(content: bytes, path: str) -> Fleet:
+    from laneway.sim import dump  # noqa: PLC0415 - slow to import
+
+    try:
+        if dump.is_dump(content):
+            return _captured(content, path)
+        return inventory_file.read(content)
+    except dump.DumpError as error:
+        raise Failure(str(error)) from None
+    except InventoryError as error:
+        raise Failure(f"{path}: {error}") from None
+
+
+def _captured(content: bytes, path: str) -> Fleet:
+    from laneway.sim import dump, spec  # noqa: PLC0415 - slow to import
+
+    name = "host" if path == "-" else spec.Spec(path=path).label
+    return captured(name, scan(spec.recorded(dump.blocks_of(content, path), name)))
 
 
 def content_of(path: str) -> bytes:

@@ -1,23 +1,19 @@
 """What a policy serves of a mix of requests: once until the GPUs are full, and over time.
 
-Requests are independent of each other, come at random and stay for random times; one that finds no
-room is refused and does not come again. Nothing moves. The same seed gives the same requests to
-every policy, so that results can be compared, and the same result each time.
+A request that finds no room is refused and does not come again. The same seed gives the same
+requests to every policy, so that results can be compared, and the same result each time.
 """
 
 from __future__ import annotations
 
-import heapq
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
-from laneway.core.packing.policy import Choice, Policy, choose
-from laneway.core.packing.room import Board, Room, filled, gib, without
-
-Decide = Callable[[Sequence[Room], int], Choice | None]
-"""Where a vGPU of a size goes among GPUs."""
+from laneway.core.packing.over_time import Decide, Requests, over_time
+from laneway.core.packing.policy import Policy, choose
+from laneway.core.packing.room import Board, Room, filled, gib
 
 
 class Mix(msgspec.Struct, frozen=True):
@@ -65,62 +61,24 @@ def churn(
     board: Board, mix: Mix, decide: Decide, *, seed: int, arrivals: int = 5000, before: int = 1000
 ) -> Served:
     """So many requests over time, after so many that only bring it into its usual state."""
-    luck = random.Random(seed)  # noqa: S311 - a simulation
     sizes = [gib(kind) for kind in board.kinds]
     mean = sum(map(float.__mul__, map(float, mix.weights), sizes)) / sum(mix.weights)
-    pace = mix.load * board.region * mix.gpus / mean
-    rooms = [Room()] * mix.gpus
-    ends: list[tuple[float, int, int, int | None]] = []
-    tally = _Tally(sizes, board.region)
-    now, busy, began = 0.0, 0.0, 0.0
-    for number in range(before + arrivals):
-        then = now + luck.expovariate(pace)
-        size, life = _drawn(luck, mix), luck.expovariate(1)
-        counted = number > before
-        while ends and ends[0][0] <= then:
-            at, gpu, gone, start = heapq.heappop(ends)
-            busy += (at - now) * _in_use(board, rooms) if counted else 0
-            now = at
-            rooms[gpu] = without(board, rooms[gpu], gone, start)
-        busy += (then - now) * _in_use(board, rooms) if counted else 0
-        now = then
-        began = now if number == before else began
-        choice = decide(rooms, size)
-        if number >= before:
-            tally.count(size, served=choice is not None)
-        if choice is not None:
-            rooms[choice.gpu] = choice.after
-            heapq.heappush(ends, (now + life, choice.gpu, size, choice.start))
-    capacity = board.region * mix.gpus * (now - began)
-    return tally.served(busy / capacity if capacity else 0.0)
+    requests = Requests(mix.weights, mix.load * board.region * mix.gpus / mean)
+    boards = [board] * mix.gpus
+    found = over_time(boards, requests, decide, seed=seed, arrivals=arrivals, before=before)
+
+    def share(worth: Sequence[float]) -> float:
+        pairs = list(zip(found.sizes, worth, strict=True))
+        asked = sum(one.asked * value for one, value in pairs)
+        return sum(one.served * value for one, value in pairs) / asked if asked else 1.0
+
+    return Served(
+        share(sizes),
+        share([1.0] * len(sizes)),
+        share([float(2 * size >= board.region) for size in sizes]),
+        found.used / (board.region * mix.gpus),
+    )
 
 
 def _drawn(luck: random.Random, mix: Mix) -> int:
     return luck.choices(range(len(mix.weights)), mix.weights)[0]
-
-
-def _in_use(board: Board, rooms: Sequence[Room]) -> float:
-    return sum(filled(board, room) for room in rooms)
-
-
-class _Tally:
-    """Requests by size, and those of them that were served."""
-
-    def __init__(self, sizes: Sequence[float], region: int) -> None:
-        self._sizes = sizes
-        self._large = [2 * size >= region for size in sizes]
-        self._asked = [0] * len(sizes)
-        self._had = [0] * len(sizes)
-
-    def count(self, size: int, *, served: bool) -> None:
-        self._asked[size] += 1
-        self._had[size] += served
-
-    def served(self, used: float) -> Served:
-        def share(worth: Sequence[float]) -> float:
-            asked = sum(map(float.__mul__, map(float, self._asked), map(float, worth)))
-            had = sum(map(float.__mul__, map(float, self._had), map(float, worth)))
-            return had / asked if asked else 1.0
-
-        ones = [1.0] * len(self._sizes)
-        return Served(share(self._sizes), share(ones), share(self._large), used)

@@ -18,7 +18,6 @@ from laneway.core.fleet.movable import takes_vgpus, unused
 from laneway.core.gpu.modes import Mode
 from laneway.core.vgpu.card import Card
 from laneway.core.vgpu.placement import Carried
-from laneway.core.vgpu.profiles import profile
 
 
 class GpuClass(msgspec.Struct, frozen=True):
@@ -65,7 +64,6 @@ def _class(gpus: tuple[Gpu, ...]) -> GpuClass:
     card = board.card(first)
     mode = Mode.MIXED_SIZE if board.is_mixed(first) else Mode.SAME_SIZE
     held = board.carried(first, held_only=True)
-    mixes = any(known.ids for name in card.kinds if (known := profile(name)) is not None)
-    modes = (mode,) if held or not mixes else (Mode.SAME_SIZE, Mode.MIXED_SIZE)
+    modes = (mode,) if held or not board.can_mix(card) else (Mode.SAME_SIZE, Mode.MIXED_SIZE)
     idle = Counter(one.profile for one in unused(first))
     return GpuClass(gpus, card, held, modes, mode, idle)

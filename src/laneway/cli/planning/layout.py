@@ -1,0 +1,99 @@
+"""`laneway plan layout`: the layout that serves most of a demand, as a table and as VGPULayouts.
+
+The printed objects can be applied as they are. They name their GPUs, so no other GPU changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from laneway.api import VGPULayout
+from laneway.api.fields import API_VERSION
+from laneway.cli import capacity_question as question
+from laneway.cli import table
+from laneway.cli.cluster_options import ClusterChoice
+from laneway.cli.errors import Failure
+from laneway.cli.output import View, object_name, show
+from laneway.cli.planning.sources import fleet_of
+from laneway.cli.planning.wanted import in_full
+from laneway.cli.statuses import ExitStatus
+from laneway.core.fleet.recommend.layout import Recommendation, recommend
+from laneway.core.fleet.recommend.solve import SolverMissingError
+from laneway.core.phrases import short_name
+from laneway.views.memory import gib
+from laneway.views.recommended import layouts
+
+_COLUMNS = table.columns("LAYOUT", "GPUS", "MODE", "VGPUS OF EACH GPU", "NAMES OF THE GPUS")
+_NAMED = 3
+
+
+def answer(
+    profiles: Iterable[str],
+    source: str | None,
+    *,
+    seconds: float,
+    name: str,
+    output: str | None,
+    where: ClusterChoice,
+) -> int:
+    """Print the layout; gives the exit status. Raises Failure."""
+    asked = question.requested(profiles)
+    fleet = fleet_of(source, where)
+    try:
+        found = recommend(fleet, in_full(fleet, asked), seconds=seconds)
+    except SolverMissingError:
+        raise Failure(
+            "cannot search for a layout: the solver HiGHS is not installed. "
+            "Install it: pip install 'laneway[planner]'"
+        ) from None
+    show(_view(found, layouts(found, name)), output)
+    return ExitStatus.DONE if found.served == found.demand else ExitStatus.NO
+
+
+def _view(found: Recommendation, made: list[VGPULayout]) -> View:
+    def text(wide: bool) -> str:
+        rows = tuple(_row(one, wide=wide) for one in made)
+        shown = table.text(_COLUMNS, [table.Section("", rows)]) if rows else ""
+        lines = (part for line in _report(found) for part in table.indented(line))
+        return "".join(f"{line}\n" for line in lines) + shown
+
+    return View(
+        document={"apiVersion": "v1", "kind": "List", "items": [_plain(one) for one in made]},
+        names=[object_name("VGPULayout", one.metadata.name) for one in made],
+        text=text,
+    )
+
+
+def _plain(layout: VGPULayout) -> dict[str, Any]:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "VGPULayout",
+        "metadata": {"name": layout.metadata.name},
+        "spec": msgspec.to_builtins(layout.spec),
+    }
+
+
+def _row(layout: VGPULayout, *, wide: bool) -> table.Row:
+    gpus = layout.spec.gpu_selector.names
+    named = gpus if wide else gpus[:_NAMED]
+    more = f" and {len(gpus) - len(named)} more" if len(gpus) > len(named) else ""
+    vgpus = ", ".join(f"{one.count} x {short_name(one.profile)}" for one in layout.spec.vgpus)
+    cells = (layout.metadata.name, str(len(gpus)), layout.spec.mode, vgpus)
+    return table.Row((*cells, ", ".join(named) + more))
+
+
+def _report(found: Recommendation) -> Iterator[str]:
+    served, wanted = sum(found.served.values()), sum(found.demand.values())
+    yield f"{served} of {wanted} vGPUs are served, {gib(found.served_mib)}."
+    if served < wanted and found.optimal:
+        yield "No layout serves more memory. That is proved."
+    elif not found.optimal:
+        yield (
+            f"The search ended before a proof. No layout serves more than {gib(found.bound_mib)}."
+        )
+    for profile, count in found.demand.items():
+        if left := count - found.served.get(profile, 0):
+            yield f"  not served: {left} x {short_name(profile)}"

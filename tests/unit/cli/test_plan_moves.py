@@ -1,0 +1,95 @@
+"""`laneway plan moves` without a cluster: its report, exit statuses, and refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from laneway.cli import cli
+from laneway.cli.planning.moves import report
+from laneway.core.fleet.inventory_file import read, write
+from laneway.core.fleet.model import Vgpu
+from laneway.core.fleet.moves import least_moves
+
+_EXAMPLE = Path(__file__).parents[3] / "docs/examples/planning/fleet.yaml"
+
+_FOUND = """\
+Yes, after 2 moves. Fewer do not suffice.
+  1. migrate default/desk-1 from node node1 to node node2: L40S-12Q to node2-00000a000
+  2. start the stopped default/desk-2 on node node3: L40S-12Q to node3-00000a000
+  then room for L40S-24Q on node1-00000a000
+"""
+_NONE = """\
+No: there is no room after 2 moves or fewer.
+  not moved, as it is not known whether it is live-migratable: default/desk-1, default/web-1
+"""
+
+
+def _ask(*arguments: str, source: str = str(_EXAMPLE)) -> Result:
+    command = ["plan", "moves", "--from", source, *arguments]
+    return CliRunner().invoke(cli, command, standalone_mode=False)
+
+
+def test_the_report_says_which_vm_goes_where_and_what_fits_then() -> None:
+    asked = _ask("L40S-24Q")
+    assert (asked.return_value, asked.output) == (0, _FOUND)
+
+
+def test_none_within_the_limit_is_a_no_with_the_reasons_of_those_that_stay(tmp_path: Path) -> None:
+    fleet = read(_EXAMPLE.read_bytes())
+    unknown = ("default/desk-1", "default/web-1")
+    vms = [
+        msgspec.structs.replace(vm, migratable=None if vm.name in unknown else vm.migratable)
+        for vm in fleet.vms
+    ]
+    file = tmp_path / "fleet.json"
+    file.write_text(write(msgspec.structs.replace(fleet, vms=tuple(vms)), as_json=True))
+    asked = _ask("L40S-24Q", "--moves", "2", source=str(file))
+    assert (asked.return_value, asked.output) == (3, _NONE)
+
+
+def test_an_unfinished_search_is_told_with_what_is_proved() -> None:
+    fleet = read(_EXAMPLE.read_bytes())
+    unknown = "Not known: the search ended before it had an answer."
+    for effort, more in ((1, []), (36, ["  proved: there is no room after 1 move or fewer"])):
+        found = least_moves(fleet, {"NVIDIA L40S-24Q": 1}, effort=effort)
+        assert list(report(found)) == [unknown, *more]
+
+
+def test_vgpus_in_the_way_come_first(tmp_path: Path) -> None:
+    fleet = read(_EXAMPLE.read_bytes())
+    free = Vgpu(name="node1-00000a006", profile="NVIDIA L40S-12Q")
+    gpu = msgspec.structs.replace(fleet.gpus[0], vgpus=(free,))
+    file = tmp_path / "fleet.yaml"
+    file.write_text(write(msgspec.structs.replace(fleet, gpus=(gpu,))))
+    assert _ask("L40S-24Q=2", source=str(file)).output == (
+        "Yes: no VM has to move.\n"
+        "  first disable VGPUDevice node1-00000a006: it is in the way, and no VM has it\n"
+        "  then room for L40S-24Q=2 on node1-00000a000\n"
+    )
+
+
+def test_the_document_has_the_moves_and_the_proof() -> None:
+    document = json.loads(_ask("L40S-24Q", "-o", "json").output)
+    assert (document["outcome"], document["proved"]) == ("found", 1)
+    assert [one["vm"] for one in document["moves"]] == ["default/desk-1", "default/desk-2"]
+    assert _ask("L40S-24Q", "-o", "name").output == "default/desk-1\ndefault/desk-2\n"
+
+
+@pytest.mark.parametrize(
+    ("profiles", "words"),
+    [
+        (("L40S-23Q",), "Did you mean L40S-3Q, L40S-2Q or L40S-24Q?"),
+        (("nvidia.com/x",), "no GPU offers nvidia.com/x as a time-sliced vGPU"),
+        (("L40S-1Q=101",), "a count of 1 to 100"),
+        (("L40S-1Q=60", "L40S-2Q=60"), "these are 120 vGPUs; request at most 100"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_one_line(profiles: tuple[str, ...], words: str) -> None:
+    asked = _ask(*profiles)
+    assert asked.exception is not None
+    assert words in str(asked.exception)
