@@ -160,7 +160,7 @@ def main() -> None:
     asked = parser.parse_args()
     header()
     luck = random.Random(asked.seed)
-    for nodes, gpus, machines in ((3, 4, 50), (100, 8, 500), (1000, 8, 5000)):
+    for nodes, gpus, machines in ((3, 4, 50), (100, 8, 500), (1000, 8, 5000), (1000, 8, 20_000)):
         measure(nodes, gpus, machines, asked.rounds, luck)
 
 

@@ -88,15 +88,15 @@ class GpuWorkloads:
         return None
 
 
-def _says(obj: Any) -> object:
-    """What an object says about whom GPUs serve."""
+def _says(obj: Any) -> tuple[str, str]:
+    """What an object says about whom GPUs serve; one that is not there says nothing."""
     if obj is None:
-        return None
+        return "", ""
     if isinstance(obj, CoreNode):
         labels = obj.metadata.labels
         label = label_of(labels)
         return label, labels.get(label, "")
-    return obj.spec.workload
+    return "", obj.spec.workload
 
 
 def vendors_of(pod: Pod | LightPod) -> frozenset[Vendor]:

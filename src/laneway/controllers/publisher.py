@@ -75,7 +75,7 @@ class Publisher(Generic[T]):
         before, after = self.wanted, self._family.wanted(inventory, self.node)
         self.inventory, self.wanted = inventory, after
         stored = {obj.metadata.name for obj in self.informer.store if self.concerns(obj)}
-        names = {name for name, obj in after.items() if obj != before.get(name)}
+        names = _different(before, after)
         names |= (set(before) | stored) - set(after)
         if self._outstanding is None:
             names |= stored
@@ -226,3 +226,12 @@ class Publisher(Generic[T]):
     def _wrote(self, verb: str, written: T) -> None:
         self._written.note(written.metadata)
         self.metrics.wrote(verb, self.resource.kind)
+
+
+def _different(before: Mapping[str, T], after: Mapping[str, T]) -> set[str]:
+    """Which objects are wanted otherwise. Most are the same, which compares faster than equal."""
+    if before is after:
+        return set()
+    return {
+        name for name, obj in after.items() if (was := before.get(name)) is not obj and was != obj
+    }

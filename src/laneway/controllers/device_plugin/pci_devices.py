@@ -7,6 +7,8 @@ an object is looked at: when its function, its vGPU, its claim or itself has cha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from laneway.api import PCIDevice, PCIDeviceClaim, PCIDeviceStatus, Status
 from laneway.controllers.device_plugin.desired import claimed, is_of
 from laneway.controllers.devices import pci
@@ -17,7 +19,8 @@ from laneway.core import keys, names
 from laneway.core.device_plugin.device_list import named
 from laneway.core.device_plugin.resources import Named, annotation_of, resource_of
 from laneway.core.inventory import Inventory, VgpuFunction
-from laneway.core.pci import PciFunction
+from laneway.core.passthrough.judged_again import judged_again
+from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.refusals import ResourceNameInvalid
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
@@ -36,24 +39,32 @@ class PciPublisher(Publisher[PCIDevice]):
         *,
         claims: Informer[PCIDeviceClaim],
     ) -> None:
-        family = Family(PCIDevice, pci.wanted, self._status, self._keep)
+        family = Family(PCIDevice, self._wanted, self._status, self._keep)
         super().__init__(family, node, client, informer, metrics)
         self._claims = claims
-        self._functions: dict[str, PciFunction] = {}
-        self._vgpus: dict[str, VgpuFunction] = {}
+        self._again: frozenset[PciAddress] = frozenset()
+        """What the last inventory shows otherwise than the one before."""
+        self._functions: dict[PciAddress, PciFunction] = {}
+        self._vgpus: dict[PciAddress, VgpuFunction] = {}
 
     def observed(self, inventory: Inventory) -> None:
         before = self._vgpus
-        self._functions = {
-            names.pci_object_name(self.node, one.address): one for one in inventory.functions
-        }
-        self._vgpus = {
-            names.pci_object_name(self.node, one.address): one for one in inventory.vgpus
-        }
+        changed = self._again = judged_again(self.inventory, inventory)
+        if changed:
+            self._functions = {one.address: one for one in inventory.functions}
+            self._vgpus = {one.address: one for one in inventory.vgpus}
         super().observed(inventory)
-        for name in before.keys() | self._vgpus.keys():
-            if _carried(before.get(name)) != _carried(self._vgpus.get(name)):
-                self.queue.add(name)
+        for address in changed:
+            if _carried(before.get(address)) != _carried(self._vgpus.get(address)):
+                self.queue.add(names.pci_object_name(self.node, address))
+
+    def _wanted(self, inventory: Inventory, node: str) -> Mapping[str, PCIDevice]:
+        """The objects as they were, but for the functions that an inventory shows otherwise."""
+        if not self._again:
+            return self.wanted
+        again = {names.pci_object_name(node, address) for address in self._again}
+        kept = {name: one for name, one in self.wanted.items() if name not in again}
+        return {**kept, **pci.wanted(inventory, node, self._again)}
 
     async def run(self) -> None:
         self._claims.subscribe(self._claim_changed)
@@ -104,13 +115,15 @@ class PciPublisher(Publisher[PCIDevice]):
 
     def _named(self, stored: PCIDevice) -> tuple[PciFunction, Named] | None:
         name = stored.metadata.name
-        function = self._functions.get(name)
-        if function is None:
+        wanted = self.wanted.get(name)
+        address = PciAddress.parse(wanted.status.address) if wanted is not None else None
+        function = self._functions.get(address) if address is not None else None
+        if address is None or function is None:
             return None
         claim = self._claims.store.get(name)
         ours = claimed(claim) if claim is not None and is_of(claim, self.node) else None
         annotation = stored.metadata.annotations.get(keys.ANNOTATION_RESOURCE_NAME, "")
-        return function, named(function, self._vgpus.get(name), self.node, annotation, ours)
+        return function, named(function, self._vgpus.get(address), self.node, annotation, ours)
 
 
 def _carried(vgpu: VgpuFunction | None) -> str | None:

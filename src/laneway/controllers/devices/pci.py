@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -21,20 +21,27 @@ from laneway.controllers.devices.family import READ_FAILED, read_failed, ready, 
 from laneway.core import keys, names
 from laneway.core.inventory import Inventory
 from laneway.core.passthrough import usability
-from laneway.core.pci import Link, PciFunction
+from laneway.core.passthrough.iommu_group import by_group
+from laneway.core.pci import Link, PciAddress, PciFunction
 from laneway.core.refusals import DeviceNotFound, ResourceNameInvalid
 from laneway.core.vgpu.offer import sriov_off
 
 
-def wanted(inventory: Inventory, node: str) -> Mapping[str, PCIDevice]:
-    """Every function but PCI bridges, which cannot be passed to anything."""
-    judged = usability.judge_all(inventory)
+def wanted(
+    inventory: Inventory, node: str, among: Collection[PciAddress] | None = None
+) -> Mapping[str, PCIDevice]:
+    """Every function but PCI bridges, which cannot be passed to anything.
+
+    `among`: only those of these functions.
+    """
+    functions = [one for one in inventory.functions if among is None or one.address in among]
+    judged = usability.judge_some(inventory, functions)
     groups = _groups(inventory)
     nics = {f.address: f for f in inventory.functions if f.class_code.startswith("02")}
     interfaces = {interface.address: interface.name for interface in inventory.interfaces}
     sriov_gpus = {f.address for f in inventory.functions if f.sriov_gpu}
     objects = {}
-    for function in inventory.functions:
+    for function in functions:
         if function.is_bridge:
             continue
         parent = ("", "")
@@ -84,11 +91,10 @@ def _object(function: PciFunction, node: str, around: _Circumstances) -> PCIDevi
 
 
 def _groups(inventory: Inventory) -> dict[int | None, tuple[str, ...]]:
-    groups: dict[int | None, tuple[str, ...]] = {}
-    for function in inventory.functions:
-        if (group := function.iommu_group) is not None:
-            groups[group] = (*groups.get(group, ()), str(function.address))
-    return groups
+    return {
+        group: tuple(str(one.address) for one in members)
+        for group, members in by_group(inventory).items()
+    }
 
 
 def _status(function: PciFunction, node: str, around: _Circumstances) -> PCIDeviceStatus:

@@ -41,10 +41,17 @@ ANSWERS = Answers(
 )
 
 
-def wanted(inventory: Inventory, node: str) -> Mapping[str, VGPUDevice]:
-    """One object per function; a vGPU that exists already is adopted as enabled."""
+def wanted(
+    inventory: Inventory, node: str, among: Collection[PciAddress] | None = None
+) -> Mapping[str, VGPUDevice]:
+    """One object per function; a vGPU that exists already is adopted as enabled.
+
+    `among`: only those of these GPUs.
+    """
     objects = {}
     for gpu, of_gpu in inventory.by_gpu().items():
+        if among is not None and gpu not in among:
+            continue
         parent = names.pci_object_name(node, gpu)
         nothing = _nothing(inventory, gpu, of_gpu)
         for function in of_gpu:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -82,7 +82,7 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
         workloads: GpuWorkloads,
         pending: Pending = lambda _gpu: "",
     ) -> None:
-        family = Family(VGPUDevice, projection.wanted, projection.status, self._keep)
+        family = Family(VGPUDevice, self._wanted, projection.status, self._keep)
         super().__init__(family, node, client, informer, context)
         self._gpus = gpus
         self._migs = migs
@@ -90,6 +90,8 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
         self._owners = owners
         self._workloads = workloads
         self._pending = pending
+        self._again: set[PciAddress] = set()
+        """GPUs that the last inventory shows otherwise than the one before."""
         self._shared: dict[PciAddress, SharedGpu] = {}
         """What the last inventory shows, by GPU."""
         self._gpu_of: dict[PciAddress, PciAddress] = {}
@@ -110,16 +112,32 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
     def observed(self, inventory: Inventory) -> None:
         functions = inventory.by_gpu()
         known = {one.address: one for one in inventory.functions if one.address in functions}
-        self._shared = {
+        shared = {
             gpu: SharedGpu(there, known.get(gpu), inventory.modes.get(gpu))
             for gpu, there in functions.items()
         }
-        self._gpu_of = {vgpu.address: vgpu.parent for vgpu in inventory.vgpus}
-        self._gpu_named = {
-            names.pci_object_name(self.node, function): gpu
-            for function, gpu in self._gpu_of.items()
-        }
+        otherwise = inventory.nvidia_driver != self.inventory.nvidia_driver
+        gpus = shared.keys() | self._shared.keys()
+        self._again = {one for one in gpus if otherwise or shared.get(one) != self._shared.get(one)}
+        if self._again:
+            self._shared = shared
+            self._gpu_of = {vgpu.address: vgpu.parent for vgpu in inventory.vgpus}
+            self._gpu_named = {
+                names.pci_object_name(self.node, function): gpu
+                for function, gpu in self._gpu_of.items()
+            }
         super().observed(inventory)
+
+    def _wanted(self, inventory: Inventory, node: str) -> Mapping[str, VGPUDevice]:
+        """The objects as they were, but for those of GPUs that an inventory shows otherwise."""
+        if not self._again:
+            return self.wanted
+        kept = {
+            name: one
+            for name, one in self.wanted.items()
+            if (gpu := self._gpu_named.get(name)) is not None and gpu not in self._again
+        }
+        return {**kept, **projection.wanted(inventory, node, self._again)}
 
     def _gpu_changed(self, gpu: SRIOVGPUDevice | MigConfiguration) -> None:
         """What a GPU itself is desired to be decides about the vGPUs that are not there."""

@@ -37,12 +37,15 @@ def serving(inventory: Inventory, for_containers: Callable[[PciAddress], bool]) 
     vendors: set[Vendor] = set()
     served: list[Gpu] = []
     problems: list[Refusal] = []
+    gpus = gpus_of(inventory)
+    # A card is asked for once: it can have dozens of functions.
+    containers = {card for card in {one.card for one in gpus} if for_containers(card)}
     for vendor in Vendor:
-        functions = [one for one in gpus_of(inventory) if one.vendor is vendor]
-        asked = [one for one in functions if not one.is_vf and for_containers(one.card)]
+        functions = [one for one in gpus if one.vendor is vendor]
+        asked = [one for one in functions if not one.is_vf and one.card in containers]
         ready = [one for one in asked if one.for_containers and not one.has_vfs]
         problems += [_unserved(one) for one in asked if one not in ready]
-        seen = [one for one in functions if one.for_containers and not for_containers(one.card)]
+        seen = [one for one in functions if one.for_containers and one.card not in containers]
         if ready and seen:
             problems.append(ContainerGpusMixed(vendor.written, _addresses(ready), _addresses(seen)))
         elif ready:

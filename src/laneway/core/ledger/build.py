@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from laneway.core.ledger.facts import Consumer, Demand, DeviceFact, Facts, NodeFact
-from laneway.core.ledger.ledger import Ledger, Share
-from laneway.core.ledger.placing import Placing, Shelf, by_name, turn_of
+from laneway.core.ledger.ledger import Ledger, Share, Shortage
+from laneway.core.ledger.placing import Placing, Shelf, by_name, take, turn_of
 
 LABEL_HOSTNAME = "kubernetes.io/hostname"
 
@@ -38,30 +38,42 @@ def build(facts: Facts) -> Ledger:
     work = Placing(
         nodes,
         labelled,
-        shelves=shelves,
-        kept={},
+        free={key: len(shelf.free) for key, shelf in shelves.items()},
         shares=shares,
         homes=homes,
         resources=sorted({resource for _, resource in groups}),
     )
     demands: dict[Consumer, Demand] = {}
+    shortages: list[Shortage] = []
     for demand in sorted(facts.demands, key=turn_of):
-        if demand.consumer not in demands:
-            demands[demand.consumer] = demand
-            work.place(demand)
-    return _ledger(work, demands)
+        if demand.consumer in demands:
+            continue
+        demands[demand.consumer] = demand
+        if (choice := work.choose(demand)) is None:
+            continue
+        more, short = take(demand, choice, shelves.get)
+        work.took(more)
+        work.shares[demand.consumer] += more
+        if short is not None:
+            shortages.append(short)
+    return _ledger(work, shelves, demands, shortages)
 
 
-def _ledger(work: Placing, demands: Mapping[Consumer, Demand]) -> Ledger:
+def _ledger(
+    work: Placing,
+    shelves: Mapping[tuple[str, str], Shelf],
+    demands: Mapping[Consumer, Demand],
+    shortages: Iterable[Shortage],
+) -> Ledger:
     free: dict[str, dict[str, int]] = {resource: {} for resource in work.orders}
     homes: dict[str, list[str]] = {resource: [] for resource in free}
-    for (node, resource), shelf in work.shelves.items():
+    for (node, resource), shelf in shelves.items():
         homes[resource].append(node)
         if shelf.free:
             free[resource][node] = len(shelf.free)
     return Ledger(
-        stocks={key: shelf.stock() for key, shelf in work.shelves.items()},
-        shortages=tuple(work.shortages),
+        stocks={key: shelf.stock() for key, shelf in shelves.items()},
+        shortages=tuple(shortages),
         demands=demands,
         shares={consumer: tuple(shares) for consumer, shares in work.shares.items() if shares},
         nodes=work.nodes,

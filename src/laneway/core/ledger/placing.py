@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from laneway.core.ledger.facts import Consumer, Demand, DeviceFact, NodeFact, Phase
 from laneway.core.ledger.ledger import Counts, Share, Shortage, State, Stock, Taking, serves
@@ -102,6 +103,19 @@ class Shelf:
         )
 
 
+class Choice(NamedTuple):
+    """Where one is placed, and what that depends on."""
+
+    wanted: Mapping[str, int]
+    """What he does not have already: at least one device."""
+    node: str
+    """Empty: nowhere is room."""
+    near: tuple[str, ...] = ()
+    """The nodes that come before all others: of what he has or had."""
+    tightness: tuple[int, str] | None = None
+    """By which the node was found among all: what was free of the rarest resource, and its name."""
+
+
 class Placing:
     """Stocks, and orders in which a place is found without looking at every node."""
 
@@ -110,102 +124,72 @@ class Placing:
         nodes: Mapping[str, NodeFact],
         labelled: Mapping[tuple[str, str], frozenset[str]],
         *,
-        shelves: dict[tuple[str, str], Shelf],
-        kept: Mapping[tuple[str, str], Shelf],
+        free: dict[tuple[str, str], int],
         shares: Mapping[Consumer, list[Share]],
         homes: Mapping[str, str],
         resources: Iterable[str],
     ) -> None:
-        """`shares`: what the kubelet reported. `homes`: nodes of devices that were in use last.
+        """`free`: how many devices of each stock. `shares`: what the kubelet reported.
 
-        `kept`: shelves that stay as they are; their place is taken by a copy. `resources`: those
-        of which something may be requested; of others nothing is.
+        `homes`: nodes of devices that were in use last. `resources`: those of which something may
+        be requested; of others nothing is.
         """
         self.nodes = nodes
         self.labelled = labelled
-        self.shelves = shelves
-        self.kept = kept
-        self.homes = homes
+        self.free = free
+        self.homes = dict(homes)
         self.shares: dict[Consumer, list[Share]] = defaultdict(list, shares)
-        self.shortages: list[Shortage] = []
-        self.changed: set[tuple[str, str]] = set()
-        """The stocks from which something was taken."""
         self.orders: dict[str, list[tuple[int, str]]] = {name: [] for name in resources}
         """By resource: how much is free on each node, the least first."""
         self._allowed: dict[tuple[tuple[str, str], ...], frozenset[str]] = {}
-        for (node, resource), shelf in shelves.items():
+        for (node, resource), count in free.items():
             if resource in self.orders:
-                self.orders[resource].append((len(shelf.free), node))
+                self.orders[resource].append((count, node))
         for order in self.orders.values():
             order.sort()
 
-    def place(self, demand: Demand) -> None:
-        """Give a demand what it does not have already, or note what is missing."""
+    def choose(self, demand: Demand) -> Choice | None:
+        """Where what one does not have already can be; None if he has everything."""
         had = Counter(
             share.resource
             for share in self.shares[demand.consumer]
             if serves(share, demand, self.nodes)
         )
-        open_ = {
+        wanted = {
             resource: count - had[resource]
             for resource, count in demand.requests.items()
             if count > had[resource]
         }
-        if not open_:
-            return
+        if not wanted:
+            return None
         if demand.node:
-            missing = self._take(demand, demand.node, open_)
-        elif node := self._home(demand, open_) or self._tightest(demand, open_):
-            missing = self._take(demand, node, open_)
-        else:
-            missing = open_
-        # What runs has what it needs, even if from a source that is not known.
-        if missing and demand.phase is not Phase.RUNNING:
-            self.shortages.append(Shortage(demand.consumer, demand.phase, missing))
-
-    def _take(self, demand: Demand, node: str, wanted: Mapping[str, int]) -> dict[str, int]:
-        """What is missing on the node."""
-        missing = {}
-        taking = Taking(STATES[demand.phase], demand.consumer)
-        for resource, count in sorted(wanted.items()):
-            taken: list[str] = []
-            if shelf := self._shelf(node, resource):
-                before = len(shelf.free)
-                taken = shelf.take(count, taking, demand.last)
-                self._moved(resource, node, before, len(shelf.free))
-                self.shares[demand.consumer] += [
-                    Share(node, resource, name, True) for name in taken
-                ]
-            if len(taken) < count:
-                missing[resource] = count - len(taken)
-        return missing
-
-    def _shelf(self, node: str, resource: str) -> Shelf | None:
-        """One from which may be taken."""
-        key = node, resource
-        shelf = self.shelves.get(key)
-        if shelf is not None:
-            if shelf is self.kept.get(key):
-                shelf = self.shelves[key] = shelf.copy()
-            self.changed.add(key)
-        return shelf
-
-    def _moved(self, resource: str, node: str, before: int, after: int) -> None:
-        order = self.orders[resource]
-        del order[bisect_left(order, (before, node))]
-        insort(order, (after, node))
-
-    def _home(self, demand: Demand, wanted: Mapping[str, int]) -> str:
-        """The node of what it has or had, if all of the rest fits there."""
-        allowed = self._nodes_for(demand)
+            return Choice(wanted, demand.node)
         nodes = [share.node for share in self.shares[demand.consumer]]
         nodes += [self.homes[name] for name in demand.last if name in self.homes]
-        for node in dict.fromkeys(nodes):
+        near = tuple(dict.fromkeys(nodes))
+        if node := self._first(demand, near, wanted):
+            return Choice(wanted, node, near)
+        found = self._tightest(demand, wanted)
+        return Choice(wanted, "" if found is None else found[1], near, found)
+
+    def took(self, shares: Iterable[Share]) -> None:
+        """These devices are no longer free."""
+        for (node, resource), count in Counter((one.node, one.resource) for one in shares).items():
+            before = self.free[node, resource]
+            self.free[node, resource] = before - count
+            order = self.orders[resource]
+            del order[bisect_left(order, (before, node))]
+            insort(order, (before - count, node))
+
+    def _first(self, demand: Demand, nodes: Iterable[str], wanted: Mapping[str, int]) -> str:
+        """The first of these on which everything fits."""
+        allowed = self._nodes_for(demand)
+        for node in nodes:
             if (allowed is None or node in allowed) and self._fits(node, wanted):
                 return node
         return ""
 
-    def _tightest(self, demand: Demand, wanted: Mapping[str, int]) -> str:
+    def _tightest(self, demand: Demand, wanted: Mapping[str, int]) -> tuple[int, str] | None:
         """The node on which everything fits and the least of what is rarest is left over."""
         rarest = min(wanted, key=lambda resource: (self._wide(resource, wanted), resource))
         order = self.orders.get(rarest, [])
@@ -215,8 +199,8 @@ class Placing:
         for at in range(bisect_left(order, (wanted[rarest], "")), len(order)):
             node = order[at][1]
             if (allowed is None or node in allowed) and self._fits(node, wanted):
-                return node
-        return ""
+                return order[at]
+        return None
 
     def _wide(self, resource: str, wanted: Mapping[str, int]) -> int:
         """How many nodes have enough of one resource."""
@@ -235,11 +219,30 @@ class Placing:
         return self._allowed[labels]
 
     def _free(self, node: str, resource: str) -> int:
-        shelf = self.shelves.get((node, resource))
-        return len(shelf.free) if shelf else 0
+        return self.free.get((node, resource), 0)
 
     def _fits(self, node: str, wanted: Mapping[str, int]) -> bool:
         return all(self._free(node, resource) >= count for resource, count in wanted.items())
+
+
+def take(
+    demand: Demand, choice: Choice, shelf_of: Callable[[tuple[str, str]], Shelf | None]
+) -> tuple[tuple[Share, ...], Shortage | None]:
+    """Take what was chosen from the stocks; what is missing."""
+    missing = {}
+    shares: list[Share] = []
+    taking = Taking(STATES[demand.phase], demand.consumer)
+    for resource, count in sorted(choice.wanted.items()):
+        taken: list[str] = []
+        if choice.node and (shelf := shelf_of((choice.node, resource))):
+            taken = shelf.take(count, taking, demand.last)
+            shares += [Share(choice.node, resource, name, True) for name in taken]
+        if len(taken) < count:
+            missing[resource] = count - len(taken)
+    # What runs has what it needs, even if from a source that is not known.
+    if missing and demand.phase is not Phase.RUNNING:
+        return tuple(shares), Shortage(demand.consumer, demand.phase, missing)
+    return tuple(shares), None
 
 
 def by_name(fact: DeviceFact | NodeFact) -> str:

@@ -4,8 +4,7 @@ After any changes the ledger equals the one that `build` makes of all facts; `bu
 of that in tests. What is worked out again:
 
 - a stock, when one of its devices changes, or one that is on its node and requests of it;
-- the VMs that are still to be placed, as far as their resources are connected with one of which
-  something else is free now: they are placed one after the other, and each depends on those before;
+- the place of a VM that is still to be placed, when what it looked at differs (`waiting`);
 - everything, when a node changes: who may start there depends on it.
 
 Ledgers that were given out do not change.
@@ -13,7 +12,6 @@ Ledgers that were given out do not change.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
 from typing import TypeVar
@@ -23,12 +21,12 @@ import msgspec
 from laneway.core.ledger.build import add, all_nodes, by_label
 from laneway.core.ledger.facts import Consumer, Demand, DeviceFact, NodeFact, Phase
 from laneway.core.ledger.ledger import Ledger, Share, Shortage, Stock, Taking
-from laneway.core.ledger.placing import STATES, Placing, Shelf, turn_of
+from laneway.core.ledger.placing import STATES, Shelf, turn_of
+from laneway.core.ledger.waiting import Waiting
 
 K = TypeVar("K")
 V = TypeVar("V")
 StockKey = tuple[str, str]
-_Turn = tuple[int, str, Consumer, str, str]
 
 
 class Changes(msgspec.Struct):
@@ -55,13 +53,11 @@ class _Todo:
     def __init__(self) -> None:
         self.everything = False
         self.stocks: set[StockKey] = set()
-        self.resources: set[str] = set()
-        """Those who request one of these are placed again."""
         self.consumers: set[Consumer] = set()
         """Whose shares must be put together again."""
 
     def __bool__(self) -> bool:
-        return self.everything or bool(self.stocks or self.resources or self.consumers)
+        return self.everything or bool(self.stocks or self.consumers)
 
 
 class Upkeep:
@@ -74,19 +70,13 @@ class Upkeep:
         self._reported: dict[str, NodeFact] = {}
         self._there: dict[StockKey, dict[Consumer, Demand]] = defaultdict(dict)
         """Who is on the node of a stock and requests of it."""
-        self._waiting: list[tuple[_Turn, Demand]] = []
-        """Who is still to be placed, in turn."""
-        self._base: dict[StockKey, Shelf] = {}
-        """Before those are placed."""
+        self._waiting = Waiting()
         self._settled: dict[StockKey, _Settled] = {}
-        self._shelves: dict[StockKey, Shelf] = {}
-        """After: those of `_base`, or a copy from which more is taken."""
         self._owners: dict[Consumer, set[StockKey]] = defaultdict(set)
         self._where: dict[str, set[StockKey]] = defaultdict(set)
         """The stocks that have a device of this name."""
         self._last: dict[str, set[Consumer]] = defaultdict(set)
         """Who is still to be placed and had a device of this name."""
-        self._placed: dict[Consumer, tuple[list[Share], Shortage | None]] = {}
         self._demands: dict[Consumer, Demand] = {}
         self._shares: dict[Consumer, tuple[Share, ...]] = {}
         self._short: dict[Consumer, Shortage] = {}
@@ -144,9 +134,7 @@ class Upkeep:
                     todo.stocks.add((before.node, resource))
                     _discard(self._there, (before.node, resource), consumer)
             else:
-                todo.resources.update(before.requests)
-                del self._waiting[bisect_left(self._waiting, turn_of(before), key=_turn)]
-                del self._placed[consumer]
+                self._waiting.remove(consumer)
                 for name in before.last:
                     _discard(self._last, name, consumer)
         if demand is not None:
@@ -155,9 +143,7 @@ class Upkeep:
                     todo.stocks.add((demand.node, resource))
                     self._there[demand.node, resource][consumer] = demand
             else:
-                todo.resources.update(demand.requests)
-                insort(self._waiting, (turn_of(demand), demand), key=_turn)
-                self._placed[consumer] = [], None
+                self._waiting.add(demand)
                 for name in demand.last:
                     self._last[name].add(consumer)
 
@@ -166,19 +152,19 @@ class Upkeep:
         if todo.everything or any(node not in self._reported for node, _ in todo.stocks):
             nodes = all_nodes(self._reported.values(), self._groups)
             known = msgspec.structs.replace(known, nodes=nodes, labelled=by_label(nodes.values()))
-            todo.stocks |= self._groups.keys() | self._base.keys() | self._there.keys()
-            for _, demand in self._waiting:
-                todo.resources.update(demand.requests)
+            todo.stocks |= self._groups.keys() | self._stocks.keys() | self._there.keys()
+            for consumer in self._waiting.given:
+                self._waiting.again(consumer)
         for key in todo.stocks:
             self._settle(key, known, todo)
-        changed = todo.stocks | self._place(known, todo)
-        for consumer in todo.consumers:
+        changed, concerned = self._waiting.place(known, self._owned, self._home)
+        for consumer in todo.consumers | concerned:
             self._sum_up(consumer)
-        return self._put_together(known, changed)
+        return self._put_together(known, todo.stocks | changed)
 
     def _settle(self, key: StockKey, known: Ledger, todo: _Todo) -> None:
         """One stock, its owners, and those who are on its node."""
-        before, shelf = self._base.pop(key, None), None
+        shelf = None
         if group := self._groups.get(key):
             devices: dict[str, DeviceFact] = {}
             for fact in group.values():
@@ -194,17 +180,12 @@ class Upkeep:
             self._owners[consumer].add(key)
         if was.owned != now.owned:
             for consumer in was.owned.keys() | now.owned.keys():
-                self._place_again(consumer, todo)
+                self._waiting.again(consumer)
         todo.consumers.update(was.owned, was.given, was.missing, now.owned, now.given, now.missing)
-        self._name(key, _names(before), _names(shelf), todo)
-        free = [] if before is None else before.free
-        taken_from = self._shelves.pop(key, None) is not before
-        if taken_from or free != ([] if shelf is None else shelf.free):
-            todo.resources.add(key[1])
-        if shelf is not None:
-            self._base[key] = self._shelves[key] = shelf
+        self._name(key, _names(self._waiting.base.get(key)), _names(shelf))
+        self._waiting.stock(key, shelf)
 
-    def _name(self, key: StockKey, before: set[str], after: set[str], todo: _Todo) -> None:
+    def _name(self, key: StockKey, before: set[str], after: set[str]) -> None:
         """Know where devices are that were in use last."""
         for name in before ^ after:
             if name in after:
@@ -212,58 +193,12 @@ class Upkeep:
             else:
                 _discard(self._where, name, key)
             for consumer in self._last.get(name, ()):
-                self._place_again(consumer, todo)
+                self._waiting.again(consumer)
 
-    def _place_again(self, consumer: Consumer, todo: _Todo) -> None:
-        if consumer in self._placed:
-            todo.resources.update(self._demands[consumer].requests)
-
-    def _place(self, known: Ledger, todo: _Todo) -> set[StockKey]:
-        """Those whose turn comes after something that changed; the stocks that change by it."""
-        again = self._connected(todo.resources)
-        if not again and not todo.resources:
-            return set()
-        changed = set()
-        for key, shelf in self._base.items():
-            if key[1] in todo.resources and self._shelves[key] is not shelf:
-                self._shelves[key] = shelf
-                changed.add(key)
-        homes = {
-            name: min(self._where[name])[0]
-            for demand in again
-            for name in demand.last
-            if name in self._where
-        }
-        owned = {demand.consumer: self._owned(demand.consumer) for demand in again}
-        shares = {consumer: list(own) for consumer, own in owned.items()}
-        work = Placing(
-            known.nodes,
-            known.labelled,
-            shelves=self._shelves,
-            kept=self._base,
-            shares=shares,
-            homes=homes,
-            resources=todo.resources,
-        )
-        for demand in again:
-            work.place(demand)
-        short = {shortage.consumer: shortage for shortage in work.shortages}
-        for consumer, own in owned.items():
-            more = work.shares[consumer][len(own) :]
-            self._placed[consumer] = more, short.get(consumer)
-        todo.consumers.update(owned)
-        return changed | work.changed
-
-    def _connected(self, resources: set[str]) -> list[Demand]:
-        """Who requests one of these, in turn; adds what they request as well."""
-        several = [demand for _, demand in self._waiting if len(demand.requests) > 1]
-        count = -1
-        while count != len(resources):
-            count = len(resources)
-            for demand in several:
-                if not resources.isdisjoint(demand.requests):
-                    resources.update(demand.requests)
-        return [demand for _, demand in self._waiting if not resources.isdisjoint(demand.requests)]
+    def _home(self, name: str) -> str | None:
+        """The node of a device of this name."""
+        keys = self._where.get(name)
+        return min(keys)[0] if keys else None
 
     def _owned(self, consumer: Consumer) -> list[Share]:
         keys = sorted(self._owners.get(consumer, ()))
@@ -284,15 +219,16 @@ class Upkeep:
             if missing:
                 short = Shortage(consumer, demand.phase, missing)
         elif demand is not None:
-            more, short = self._placed[consumer]
-            shares += more
+            given = self._waiting.given[consumer]
+            shares += given.shares
+            short = given.short
         _put(self._shares, consumer, tuple(shares))
         _put(self._short, consumer, short)
 
     def _put_together(self, known: Ledger, changed: set[StockKey]) -> Ledger:
-        others = {key for key in changed if (key in self._stocks) != (key in self._shelves)}
+        others = {key for key in changed if (key in self._stocks) != (key in self._waiting.shelves)}
         for key in changed:
-            shelf = self._shelves.get(key)
+            shelf = self._waiting.shelves.get(key)
             _put(self._stocks, key, None if shelf is None else shelf.stock())
         if others:
             self._stocks = dict(sorted(self._stocks.items()))
@@ -305,7 +241,9 @@ class Upkeep:
             homes = {resource: tuple(found[resource]) for resource in sorted(found)}
         free = {resource: known.free.get(resource, {}) for resource in homes}
         for resource in resources & homes.keys():
-            counts = ((node, len(self._shelves[node, resource].free)) for node in homes[resource])
+            counts = (
+                (node, len(self._waiting.shelves[node, resource].free)) for node in homes[resource]
+            )
             free[resource] = {node: count for node, count in counts if count}
         short = sorted(self._short.items(), key=lambda one: turn_of(self._demands[one[0]]))
         return msgspec.structs.replace(
@@ -347,10 +285,6 @@ def _settled(key: StockKey, shelf: Shelf | None, there: Iterable[Demand]) -> _Se
 def _is_there(demand: Demand) -> bool:
     """Whether one takes from its node before all who are still to be placed."""
     return bool(demand.node) and demand.phase is not Phase.STOPPED
-
-
-def _turn(entry: tuple[_Turn, Demand]) -> _Turn:
-    return entry[0]
 
 
 def _names(shelf: Shelf | None) -> set[str]:

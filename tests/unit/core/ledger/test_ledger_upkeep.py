@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 from hypothesis import given
@@ -84,6 +85,59 @@ def test_after_any_changes_it_is_the_ledger_made_from_scratch(
         for field in Ledger.__struct_fields__:
             assert getattr(ledger, field) == getattr(expected, field), field
         assert list(ledger.stocks) == list(expected.stocks)
+
+
+@given(st.integers(0, 1 << 32))
+def test_where_many_wait_for_few_devices_it_is_the_ledger_made_from_scratch(seed: int) -> None:
+    """Each change of one device moves VMs, and these move others."""
+    luck = Random(seed)
+    nodes = [f"n{number}" for number in range(luck.randint(2, 10))]
+    labels = {name: {"x": luck.choice("12")} for name in nodes}
+    facts: dict[str, dict[Any, Any]] = {
+        "devices": {number: _device(number, nodes, luck) for number in range(8 * len(nodes))},
+        "demands": {one.consumer: one for one in (_demand(n, nodes, luck) for n in range(50))},
+        "nodes": {name: NodeFact(name, labels[name]) for name in nodes},
+    }
+    upkeep = Upkeep()
+    upkeep.apply(Changes(*(dict(known) for known in facts.values())))
+    for _ in range(12):
+        changes = Changes()
+        number = luck.randrange(8 * len(nodes))
+        if luck.random() < 0.7:
+            changes.devices[number] = facts["devices"][number] = _device(number, nodes, luck)
+        else:
+            demand = _demand(luck.randrange(50), nodes, luck)
+            gone = luck.random() < 0.3
+            changes.demands[demand.consumer] = None if gone else demand
+            facts["demands"].pop(demand.consumer, None)
+            if not gone:
+                facts["demands"][demand.consumer] = demand
+        assert upkeep.apply(changes) == judged(facts)
+
+
+def _device(number: int, nodes: list[str], luck: Random) -> DeviceFact:
+    resource = RESOURCES[number // len(nodes) % 2]
+    unhealthy = "ill" if luck.random() < 0.15 else ""
+    owner = _consumer(luck.randrange(50)) if luck.random() < 0.15 else None
+    return DeviceFact(nodes[number % len(nodes)], resource, f"d{number}", unhealthy, owner)
+
+
+def _demand(number: int, nodes: list[str], luck: Random) -> Demand:
+    kinds = luck.sample(RESOURCES[:2], luck.choice([1, 1, 1, 2]))
+    last = tuple(f"d{luck.randrange(8 * len(nodes))}" for _ in range(luck.choice([0, 0, 1, 2])))
+    return Demand(
+        _consumer(number),
+        luck.choice(list(Phase)),
+        {kind: luck.choice([1, 1, 2, 3]) for kind in kinds},
+        luck.choice(nodes) if luck.random() < 0.2 else "",
+        {"x": luck.choice("12")} if luck.random() < 0.2 else {},
+        last,
+        str(luck.randint(1, 30)),
+    )
+
+
+def _consumer(number: int) -> Consumer:
+    return Consumer(ConsumerKind.VM, "d", f"v{number}")
 
 
 def vm(name: str, *, created: str = "", phase: Phase = Phase.STOPPED) -> Demand:
