@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import msgspec
 
-from laneway.core.fleet.model import Gpu, Vgpu
+from laneway.core.fleet.model import Gpu
 from laneway.core.gpu.modes import Mode
 from laneway.core.names import vgpu_resource_name
 from laneway.core.vgpu.card import Card, card_of
@@ -69,7 +69,7 @@ def shape_of(gpu: Gpu) -> Shape:
     free: list[Carried] = []
     for vgpu in gpu.vgpus:
         stays = vgpu.holder or vgpu.unhealthy
-        (kept if stays else free).append(_carried(vgpu))
+        (kept if stays else free).append(_carried(vgpu.profile, vgpu.slot))
     return Shape(
         gpu.device,
         gpu.profiles,
@@ -81,11 +81,13 @@ def shape_of(gpu: Gpu) -> Shape:
     )
 
 
-def _carried(vgpu: Vgpu) -> Carried:
-    return Carried(vgpu.profile, vgpu.slot)
+_carried = lru_cache(maxsize=4096)(Carried)
+"""A fleet has few different ones, and many of each."""
 
 
 def _ordered(vgpus: list[Carried]) -> tuple[Carried, ...]:
+    if len(vgpus) < 2:
+        return tuple(vgpus)
     return tuple(
         sorted(vgpus, key=lambda one: (one.profile, -1 if one.start is None else one.start))
     )

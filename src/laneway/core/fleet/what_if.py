@@ -126,18 +126,12 @@ def what_if(fleet: Fleet, changes: Iterable[Change]) -> Answer:
 
 def _waiting(fleet: Fleet) -> list[Vm]:
     """VMs that are to run and lack devices, the oldest first."""
-    has: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for gpu in fleet.gpus:
-        for vgpu in gpu.vgpus:
-            if vgpu.holder:
-                has[vgpu.holder][resource_of(vgpu.profile)] += 1
-    for device in fleet.devices:
-        if device.holder:
-            has[device.holder][device.resource] += 1
+    holders = {vgpu.holder for gpu in fleet.gpus for vgpu in gpu.vgpus}
+    holders |= {device.holder for device in fleet.devices}
     found = [
         vm
         for vm in fleet.vms
-        if vm.phase is Phase.PENDING and not has[vm.name] and any(vm.requests.values())
+        if vm.phase is Phase.PENDING and vm.name not in holders and any(vm.requests.values())
     ]
     return sorted(found, key=lambda vm: (vm.created, vm.name))
 
