@@ -7,7 +7,7 @@ import time
 from playwright.sync_api import expect
 
 from support.chromium import Person, axe
-from support.holding import configure, run_vm, stop_vm
+from support.holding import configure, run_vm, stop_vm, take_back
 from support.web_site import WebSite
 
 VGPU = "sim-a2-3-000008006"
@@ -44,3 +44,4 @@ def test_a_person_finds_who_held_a_vgpu(administrator: Person, site: WebSite) ->
     axe(page)
     first.get_by_role("link", name=f"VM default/{FIRST}").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text(FIRST)
+    take_back(site, VGPU, "default", FIRST)

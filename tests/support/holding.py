@@ -38,5 +38,13 @@ def stop_vm(site: WebSite, namespace: str, name: str) -> None:
     _put(site, namespace, name, runStrategy="Halted")
 
 
+def take_back(site: WebSite, vgpu: str, namespace: str, name: str) -> None:
+    """Delete a stopped VM and its vGPU, so that others find the node as it was."""
+    site.api.call(f"{_VMS.format(namespace)}/{name}", "DELETE")
+    site.api.until("vgpudevices", vgpu, lambda one: not one["status"].get("allocation"))
+    site.api.call(f"{DEVICES}/vgpudevices/{vgpu}", "PATCH", {"spec": {"enabled": False}})
+    site.api.until("vgpudevices", vgpu, lambda one: not one["status"].get("vGPUStatus"))
+
+
 def _put(site: WebSite, namespace: str, name: str, **spec: Any) -> None:
     site.api.call(f"{_VMS.format(namespace)}/{name}", "PATCH", {"spec": spec})
