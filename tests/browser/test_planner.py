@@ -69,6 +69,6 @@ def test_a_person_plans_on_a_file_and_on_the_cluster(administrator: Person) -> N
     nodes.first.fill("l40s-1")
     expect(answer).to_contain_text("the fleet has no node l40s-1")
     nodes.first.fill(NODE)
-    expect(answer).to_contain_text("Yes: no VM has to move.")
+    expect(answer).to_contain_text("Yes: no VM waits or has to move.")
     page.goto(f"{administrator.address}/planner?source=file&type-0={Q24}")
     expect(answer).to_contain_text("No file is uploaded")

@@ -90,6 +90,11 @@ def is_resource_name(text: str) -> bool:
     )
 
 
+def is_object_name(text: str) -> bool:
+    """Whether an object can have this name."""
+    return _SUBDOMAIN.fullmatch(text) is not None and len(text) <= _OBJECT_MAX
+
+
 def socket_path(resource: str) -> str:
     """The device plugin's socket for a resource."""
     vendor, _, name = resource.partition("/")

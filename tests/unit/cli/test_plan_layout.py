@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 from click.testing import CliRunner, Result
@@ -16,13 +17,13 @@ from laneway.core.fleet.made_up import made_up
 from laneway.core.fleet.model import Vgpu
 
 _ALL_SERVED = """\
-34 of 34 vGPUs are served, 336 GiB.
+Served: 34 of 34 vGPUs, 336 GiB.
 LAYOUT  GPUS  MODE      VGPUS OF EACH GPU  NAMES OF THE GPUS
 plan-1  5     SameSize  6 x L40S-8Q        l40s-1-000001000, l40s-1-000002000, l40s-2-000001000 and 2 more
 plan-2  2     SameSize  2 x L40S-24Q       l40s-3-000002000, l40s-4-000001000
 """  # noqa: E501
 _NOT_ALL = """\
-12 of 31 vGPUs are served, 96 GiB.
+Served: 12 of 31 vGPUs, 96 GiB.
 No layout serves more memory. That is proved.
   not served: 1 x L40S-24Q
   not served: 18 x L40S-8Q
@@ -73,6 +74,12 @@ def test_the_objects_name_their_gpus_and_have_what_is_in_use(tmp_path: Path) -> 
         {"profile": "NVIDIA A2-4Q", "count": 2},
         {"profile": "NVIDIA A2-8Q", "count": 1},
     ]
+
+
+@pytest.mark.parametrize("option", [("--seconds", "nan"), ("--name", "Ünï/ X")])
+def test_what_is_no_time_and_no_name_is_refused_before_the_search(option: tuple[str, str]) -> None:
+    asked = _ask("--from", "l40s", "L40S-24Q", *option)
+    assert isinstance(asked.exception, click.BadParameter)
 
 
 def test_without_the_solver_the_command_says_how_to_install_it(

@@ -6,6 +6,7 @@ them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -108,6 +109,18 @@ def traces_option(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Send traces of changes to this receiver of OTLP over HTTP, for example "
         "http://collector.monitoring:4318. It needs laneway[otel]. Default: no traces.",
     )(command)
+
+
+class NumberRange(click.FloatRange):
+    """A number in a range. NaN is in every range for click, because it compares with nothing."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        found = super().convert(value, param, ctx)
+        if math.isnan(found):
+            self.fail(f"{value!r} is no number", param, ctx)
+        return float(found)
 
 
 def read_by(target: str) -> Callable[[click.Context, click.Parameter, Any], Any]:

@@ -6,7 +6,7 @@ import click
 
 from laneway.cli import completion
 from laneway.cli.cluster_options import ClusterChoice, cluster_options
-from laneway.cli.commands.options import output_option, plain_output_option
+from laneway.cli.commands.options import NumberRange, output_option, plain_output_option
 from laneway.cli.groups import Group
 
 
@@ -196,7 +196,7 @@ Exit status: 0 all is served, 3 not all, 1 the question could not be answered.
 @source_option
 @click.option(
     "--seconds",
-    type=click.FloatRange(0, 3600),
+    type=NumberRange(0, 3600),
     default=10.0,
     show_default=True,
     help="The most time for the search.",
@@ -234,7 +234,7 @@ Examples:
 @source_option
 @click.option(
     "--load",
-    type=click.FloatRange(0.05, 2),
+    type=NumberRange(0.05, 2),
     default=0.8,
     show_default=True,
     help="Memory requested at a time on average, as a share of the memory of the GPUs.",

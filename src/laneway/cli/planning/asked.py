@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
+import click
 import msgspec
 
 from laneway.cli import capacity_question as question
 from laneway.cli.errors import Failure
 from laneway.cli.planning.sources import content_of
 from laneway.core.fleet.changes import (
+    MOST_OF_A_RESOURCE,
     AddGpus,
     AddNodes,
     AddVms,
@@ -25,7 +27,7 @@ from laneway.core.fleet.made_up import boards
 from laneway.core.fleet.model import Fleet
 from laneway.core.names import vgpu_resource_name
 
-_COUNTED = re.compile(r"\s*(?:([0-9]{1,5})\s*x\s*)?(.*)")
+_COUNTED = re.compile(r"\s*(?:(-?[0-9]{1,18})\s*x\s*)?(.*)")
 
 
 class Asked(NamedTuple):
@@ -53,7 +55,7 @@ def changes(asked: Asked, fleet: Fleet) -> list[Change]:
     found += [AddNodes(nodes=text) for text in asked.nodes]
     found += [_gpus(text) for text in asked.gpus]
     found += [_mode(text) for text in asked.mode]
-    found += [LeaveNode(node=node) for node in asked.leave]
+    found += [LeaveNode(node=node) for node in dict.fromkeys(asked.leave)]
     found += [_requests(text) for text in asked.requests]
     found += [_vms(text) for text in asked.vms]
     return [_in_full(one, known) for one in found]
@@ -92,29 +94,35 @@ def _of_file(path: str) -> tuple[Change, ...]:
 def _vms(text: str) -> AddVms:
     match = _COUNTED.fullmatch(text)
     count, rest = (int(match[1] or 1), match[2]) if match else (1, text)
-    return AddVms(count=count, requests=question.requested(rest.split(",")))
+    return AddVms(count=count, requests=question.requested(rest.split(","), MOST_OF_A_RESOURCE))
 
 
 def _gpus(text: str) -> AddGpus:
     node, _, rest = text.partition(":")
     match = _COUNTED.fullmatch(rest)
     if not node or match is None or not match[2]:
-        raise Failure(f"--add-gpus {text}: write NODE:NUMBERx BOARD, such as 'node1:2x l40s'")
+        raise click.BadParameter(
+            f"--add-gpus {text}: write NODE:NUMBERx BOARD, such as 'node1:2x l40s'"
+        )
     return AddGpus(node=node, board=match[2].strip(), count=int(match[1] or 1))
 
 
 def _mode(text: str) -> SetMode:
     gpu, separator, mode = text.rpartition("=")
     if not separator:
-        raise Failure(f"--mode {text}: write GPU=MODE, such as node1/0000:08:00.0=MixedSize")
+        raise click.BadParameter(
+            f"--mode {text}: write GPU=MODE, such as node1/0000:08:00.0=MixedSize"
+        )
     return SetMode(gpus=(gpu,), mode=mode)
 
 
 def _requests(text: str) -> ChangeRequests:
     who, separator, what = text.partition(":")
     if not separator:
-        raise Failure(f"--change {text}: write NAMESPACE/NAME:RESOURCE=COUNT, or KEY=VALUE:…")
-    requests = question.requested(what.split(","))
+        raise click.BadParameter(
+            f"--change {text}: write NAMESPACE/NAME:RESOURCE=COUNT, or KEY=VALUE:…"
+        )
+    requests = question.requested(what.split(","), MOST_OF_A_RESOURCE)
     key, labelled, value = who.partition("=")
     if labelled:
         return ChangeRequests(labels={key: value}, requests=requests)

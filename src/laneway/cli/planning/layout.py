@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import click
 import msgspec
 
 from laneway.api import VGPULayout
@@ -20,6 +21,7 @@ from laneway.cli.output import View, object_name, show
 from laneway.cli.planning.sources import fleet_of
 from laneway.cli.planning.wanted import in_full
 from laneway.cli.statuses import ExitStatus
+from laneway.core import names
 from laneway.core.fleet.recommend.layout import Recommendation, recommend
 from laneway.core.fleet.recommend.solve import SolverMissingError
 from laneway.core.phrases import short_name
@@ -40,6 +42,10 @@ def answer(
     where: ClusterChoice,
 ) -> int:
     """Print the layout; gives the exit status. Raises Failure."""
+    if not names.is_object_name(f"{name}-1"):
+        raise click.BadParameter(
+            f"--name {name!r}: no object can have this name. Use small letters, digits and -"
+        )
     asked = question.requested(profiles)
     fleet = fleet_of(source, where)
     try:
@@ -87,7 +93,7 @@ def _row(layout: VGPULayout, *, wide: bool) -> table.Row:
 
 def _report(found: Recommendation) -> Iterator[str]:
     served, wanted = sum(found.served.values()), sum(found.demand.values())
-    yield f"{served} of {wanted} vGPUs are served, {gib(found.served_mib)}."
+    yield f"Served: {served} of {wanted} vGPUs, {gib(found.served_mib)}."
     if served < wanted and found.optimal:
         yield "No layout serves more memory. That is proved."
     elif not found.optimal:

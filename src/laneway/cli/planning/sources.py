@@ -32,7 +32,7 @@ def fleet_of(source: str | None, where: ClusterChoice) -> Fleet:
             found = made_up(source)
         except MadeUpError as error:
             raise Failure(
-                f"--from {source}: there is no such file, and it describes no fleet: {error}"
+                f"--from {source!r}: there is no such file, and it describes no fleet: {error}"
             ) from None
     for why in found.unreadable:
         click.echo(one_line(f"laneway: warning: {why}"), err=True)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from laneway.core.fleet.made_up import MadeUpError, board_of, made_up, made_up_gpu
+from laneway.core.fleet.made_up import MadeUpError, board_named, made_up, made_up_gpu
 from laneway.core.fleet.model import Fleet, Gpu, Vm
 from laneway.core.gpu.modes import Mode, mode_named
 from laneway.core.ledger.facts import Phase
@@ -21,6 +21,8 @@ from laneway.core.phrases import closest, few, line
 T = TypeVar("T")
 
 MOST_VMS = 10_000
+MOST_OF_A_RESOURCE = 64
+"""Devices of one resource that a VM can request."""
 
 
 class ChangeError(ValueError):
@@ -214,7 +216,7 @@ def _add_gpus(before: Changed, change: AddGpus) -> Changed:
     _known(change.node, (one.name for one in fleet.nodes), "node")
     if not 1 <= change.count <= 16:
         raise ChangeError(f"{change.count} GPUs: use 1 to 16")
-    board, _ = _described(board_of, change.board.lower())
+    board = _described(board_named, change.board.lower())
     there = {gpu.name for gpu in fleet.gpus}
     new: list[Gpu] = []
     slot = 0
@@ -273,8 +275,10 @@ def _let_go(gpu: Gpu, moved: Mapping[str, Vm]) -> Gpu:
 
 
 def _counts(requests: Mapping[str, int]) -> None:
-    if not requests or any(not 1 <= count <= 64 for count in requests.values()):
-        raise ChangeError("a VM requests 1 to 64 of each resource, and of at least one")
+    if not requests or any(not 1 <= count <= MOST_OF_A_RESOURCE for count in requests.values()):
+        raise ChangeError(
+            f"a VM requests 1 to {MOST_OF_A_RESOURCE} of each resource, and of at least one"
+        )
 
 
 def _known(name: str, names: Iterable[str], what: str) -> None:

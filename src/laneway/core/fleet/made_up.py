@@ -8,6 +8,7 @@ empty and time-sliced, and take what the catalogue says.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from laneway.core.fleet.model import Fleet, Gpu, Node
@@ -17,7 +18,7 @@ from laneway.core.vgpu.catalogue import every_profile
 MOST_NODES = 1000
 MOST_GPUS = 16
 _PART = re.compile(
-    r"(?:([0-9]{1,6})\s*x\s*)?([A-Za-z0-9][A-Za-z0-9. -]*?)(?:\s*\*\s*([0-9]{1,3}))?"
+    r"(?:(-?[0-9]{1,18})\s*x\s*)?([A-Za-z0-9][A-Za-z0-9. -]*?)(?:\s*\*\s*([0-9]{1,3}))?"
 )
 SERVERS = {
     "a2": ("A2", 1),
@@ -75,11 +76,20 @@ def board_of(kind: str) -> tuple[str, int]:
     """The board that a word means, and how many a server of this kind has. Raises MadeUpError."""
     if kind in SERVERS:
         return SERVERS[kind]
+    return board_named(kind, SERVERS), 1
+
+
+def board_named(kind: str, servers: Iterable[str] = ()) -> str:
+    """The board that a word means, and no server. Raises MadeUpError.
+
+    `servers`: what could have been meant as well.
+    """
     known = {board.lower(): board for board in boards()}
     if kind in known:
-        return known[kind], 1
-    meant = closest(kind, [*SERVERS, *known]) or (*SERVERS, *sorted(known))
-    raise MadeUpError(f"no board or server {kind[:60]!r} is known. Use {listed(meant)}")
+        return known[kind]
+    meant = closest(kind, [*servers, *known]) or (*servers, *sorted(known))
+    what = "board or server" if servers else "board"
+    raise MadeUpError(f"no {what} {kind[:60]!r} is known. Use {listed(meant)}")
 
 
 def made_up_gpu(node: str, board: str, slot: int) -> Gpu:

@@ -12,7 +12,11 @@ def headline(found: Answer) -> str:
     """Yes or no, and for how many VMs."""
     all_vms = len(found.placed) + len(found.refused)
     if found.yes:
-        return f"Yes: there is room for {_vms(all_vms)}." if all_vms else "Yes: no VM has to move."
+        return (
+            f"Yes: there is room for {_vms(all_vms)}."
+            if all_vms
+            else "Yes: no VM waits or has to move."
+        )
     if found.refused:
         return f"No: of {_vms(all_vms)} there is room for {len(found.placed)}."
     return "No: not every change is possible."

@@ -25,7 +25,7 @@ def test_an_answer_says_for_how_many_and_where() -> None:
         f"no room for new-3: 1 x {Q24}: 2 GPUs with too little free memory"
     ]
     assert [words.room(one) for one in found.left] == [f"room for {Q24}: 0, today 2"]
-    assert words.headline(asked(half_used(2))) == "Yes: no VM has to move."
+    assert words.headline(asked(half_used(2))) == "Yes: no VM waits or has to move."
 
 
 def test_a_change_that_is_not_possible_is_no_lack_of_room() -> None:
