@@ -17,7 +17,8 @@ from laneway.core.pci import PciAddress
 def judged_again(before: Inventory, after: Inventory) -> frozenset[PciAddress]:
     """The functions of two inventories, of which the second may say something else than the first.
 
-    This is about `usability.judge_all`, names of interfaces, and what cannot be read.
+    This is about what keeps a function from VMs (`usability.judge_all`), names of interfaces, and
+    what cannot be read; the displays of the node only add a warning, which is not published.
     """
     changed = _changed(before, after)
     if not changed:
@@ -34,9 +35,8 @@ def _changed(before: Inventory, after: Inventory) -> set[PciAddress]:
     vgpus = _different(before.vgpus, after.vgpus)
     interfaces = _different(before.interfaces, after.interfaces)
     changed = {one.address for one in (*functions, *interfaces)}
-    changed.update(address for one in vgpus for address in (one.address, one.parent))
+    changed.update(one.parent for one in vgpus)  # and with it all functions that carry vGPUs
     changed |= _differing_keys(before.critical, after.critical)
-    changed |= _differing_keys(before.displays, after.displays)
     if before.errors != after.errors:
         failed = {one.device for one in (*before.errors, *after.errors)}
         changed |= {one.address for one in after.functions if str(one.address) in failed}

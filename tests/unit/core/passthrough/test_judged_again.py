@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laneway.controllers.devices import pci
-from laneway.core.inventory import DeviceError, Inventory
+from laneway.core.inventory import ConfiguredVgpu, DeviceError, Inventory
 from laneway.core.names import pci_object_name
 from laneway.core.passthrough.judged_again import judged_again
 from laneway.core.pci import PciAddress
@@ -76,6 +77,55 @@ def test_a_function_concerns_its_iommu_group() -> None:
     assert shared
     for first, *_ in shared:
         assert_covers(before, msgspec.structs.replace(before, critical={first: ("needed",)}))
+
+
+def _with_a_virtual_nic(inventory: Inventory) -> Inventory:
+    """The last function is a virtual one of the first network card."""
+    *rest, last = inventory.functions
+    nic = inventory.interfaces[0].address
+    last = msgspec.structs.replace(last, physfn=nic, class_code="020000")
+    return msgspec.structs.replace(inventory, functions=(*rest, last))
+
+
+def _renamed(before: Inventory) -> Inventory:
+    first, *rest = before.interfaces
+    return msgspec.structs.replace(
+        before, interfaces=(msgspec.structs.replace(first, name="other0"), *rest)
+    )
+
+
+def _unreadable(before: Inventory) -> Inventory:
+    error = DeviceError(str(before.functions[-1].address), "Input/output error")
+    return msgspec.structs.replace(before, errors=(*before.errors, error))
+
+
+def _needed(before: Inventory) -> Inventory:
+    return msgspec.structs.replace(before, critical={before.functions[-1].address: ("needed",)})
+
+
+def _carrying(before: Inventory) -> Inventory:
+    first, *rest = before.vgpus
+    vgpu = ConfiguredVgpu("1", "NVIDIA L40S-8Q", "", None)
+    carried = msgspec.structs.replace(first, configured=vgpu)
+    return msgspec.structs.replace(before, vgpus=(carried, *rest))
+
+
+@pytest.mark.parametrize(
+    ("model", "change"),
+    [
+        ("plain", _renamed),
+        ("plain", _unreadable),
+        ("plain", _needed),
+        ("l40s", _carrying),
+    ],
+)
+def test_each_part_of_an_inventory_concerns_what_it_is_about(
+    model: str, change: Callable[[Inventory], Inventory]
+) -> None:
+    before = _with_a_virtual_nic(scan(build(parse_spec(model), NODE)))
+    after = change(before)
+    assert pci.wanted(before, NODE) != pci.wanted(after, NODE)
+    assert_covers(before, after)
 
 
 def test_a_gpu_concerns_its_virtual_functions() -> None:
