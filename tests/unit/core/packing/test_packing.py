@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from laneway.core.packing.churn import Mix, by_policy, churn, fill
 from laneway.core.packing.policy import aware, breadth, choose, depth, loss
 from laneway.core.packing.room import Board, Room, bits_of, board_of, left, spots, without
-from laneway.core.vgpu.card import card_of
+from laneway.core.vgpu.card import Kind, card_of
 from laneway.core.vgpu.placement import Carried, arrange
 
 A2, A10, L40S, RTX_PRO = "25b6", "2236", "26b9", "2bb5"
@@ -37,14 +37,19 @@ def gpus(draw: st.DrawFn) -> tuple[Board, Room, list[tuple[int, int | None]]]:
     return board, *taken(board, draw)
 
 
-@cache
-def most_by_search(starts: tuple[int, ...], slots: int, used: int) -> int:
+def most_by_search(kind: Kind, used: int) -> int:
     """How many fit at all, in whatever places."""
-    if not starts:
-        return 0
-    bits = ((1 << slots) - 1) << starts[0]
-    rest = most_by_search(starts[1:], slots, used)
-    return rest if bits & used else max(rest, 1 + most_by_search(starts[1:], slots, used | bits))
+
+    @cache
+    def go(at: int, free_from: int) -> int:
+        if at == len(kind.ids):
+            return 0
+        start, without_it = kind.ids[at], go(at + 1, free_from)
+        if start < free_from or bits_of(kind, start) & used:
+            return without_it
+        return max(without_it, 1 + go(at + 1, start + kind.slots))
+
+    return go(0, 0)
 
 
 @given(gpus())
@@ -54,8 +59,7 @@ def test_what_is_left_is_what_a_search_of_all_places_finds(
     board, room, _ = gpu
     if board.mixed:
         assert left(board, room) == tuple(
-            min(32 - room.number, most_by_search(kind.ids, kind.slots, room.used))
-            for kind in board.kinds
+            min(32 - room.number, most_by_search(kind, room.used)) for kind in board.kinds
         )
 
 
