@@ -13,6 +13,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from support.report import arguments, header, middle, ms, table
@@ -119,7 +120,8 @@ def looks(name: str, host: Host, runs: int) -> list[tuple[str, ...]]:
     rows = []
     for what, address in about.items():
         if address is not None:
-            (cost,) = medians([lambda at=address: call(lambda: look(host, known, {at}))], runs)  # type: ignore[misc]
+            again = partial(look, host, known, {address})
+            (cost,) = medians([partial(call, again)], runs)
             rows.append((name, what, ms(cost.cpu), ms(whole.cpu)))
     return rows
 

@@ -35,16 +35,15 @@ _TEXT = (bytes, msgspec.Raw)
 
 def decode(cls: type[T], raw: bytes | msgspec.Raw | Json) -> T:
     """Read an object from JSON text or from parsed JSON. Raises DecodeError."""
-    text = isinstance(raw, _TEXT)
-    plain = None if text else raw
+    plain = None if isinstance(raw, _TEXT) else raw
     try:
         try:
-            if text:
-                return cast("T", _decoder(cls).decode(raw))  # type: ignore[arg-type]
+            if isinstance(raw, _TEXT):
+                return cast("T", _decoder(cast("Hashable", cls)).decode(raw))
             return msgspec.convert(raw, cls)
         except msgspec.ValidationError:
-            if text:
-                plain = msgspec.json.decode(raw)  # type: ignore[arg-type]
+            if isinstance(raw, _TEXT):
+                plain = msgspec.json.decode(raw)
             return msgspec.convert(without_nulls(plain), cls)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DecodeError(f"{_title(cls, plain)}: {error}") from None

@@ -53,5 +53,5 @@ def dependents(
 
 
 def siblings(functions: Iterable[PciFunction], cards: Collection[PciAddress]) -> set[PciAddress]:
-    """The VFs of GPUs that can carry vGPUs: each tells of the profiles of the others."""
+    """The VFs of GPUs that can carry vGPUs: what each can have depends on the others."""
     return {one.address for one in functions if card_of(one) in cards}

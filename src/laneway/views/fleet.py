@@ -1,6 +1,6 @@
 """A cluster as the planner's fleet: from the ledger's facts, and the GPUs as they are assembled.
 
-Who has a vGPU is what the ledger says, so that the plan reserves for stopped VMs what they keep.
+The ledger says which VM has a vGPU, so a plan leaves to stopped VMs what is reserved for them.
 """
 
 from __future__ import annotations

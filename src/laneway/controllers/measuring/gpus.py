@@ -1,7 +1,7 @@
 """Asks a node's driver now and then what it measures of GPUs and vGPUs.
 
 One program runs at a time. Who asks is a client of the GPU, and a change of its mode fails while
-there is one: so nothing is asked while a plan is carried out on any GPU, and a plan that comes
+there is one: so nothing is asked while a plan of any GPU runs, and a plan that comes
 meanwhile waits for the answer. A driver that gives none is asked again after a pause that grows, is
 logged once, and leaves no old value behind.
 """
@@ -80,7 +80,7 @@ class Measuring:
             silent = silent + 1 if self._problems else 0
 
     async def measure(self) -> None:
-        """Ask once and tell the answers; not while a plan is carried out."""
+        """Ask once and tell the answers; not while a plan runs."""
         inventory = self._sources.inventory()
         if inventory is None:
             return

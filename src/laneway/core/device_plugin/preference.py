@@ -43,11 +43,8 @@ class _Site(NamedTuple):
     """How many devices of each card cannot be had any more."""
     costs: Mapping[_Key, Costs]
     """Of each card the vGPUs in the order in which they are best taken, and what each costs."""
-
-    def turn(self, one: str) -> int:
-        """When a device is best taken, among those of its card."""
-        order = [*self.costs.get(self.places[one].card, ())]
-        return order.index(one) if one in order else 0
+    turns: Mapping[str, int]
+    """When each vGPU is best taken, among those of its card."""
 
 
 _Rank = Callable[[_Site, _Key, Collection[str], int], tuple[float, ...]]
@@ -69,9 +66,9 @@ def prefer(
         )
         held = Counter(place.card for one, place in places.items() if one not in pool)
         need = min(size - len(chosen), len(pool))
-        chosen += _pack(
-            _Site(places, near, held, _costs(offers, places, pool)), pool, need, _LEVELS
-        )
+        taking = _costs(offers, places, pool)
+        turns = {one: turn for order in taking.values() for turn, one in enumerate(order)}
+        chosen += _pack(_Site(places, near, held, taking, turns), pool, need, _LEVELS)
     return tuple(chosen)
 
 
@@ -108,7 +105,7 @@ def _card(site: _Site, card: _Key, room: Collection[str], need: int) -> tuple[fl
 
 def _group(site: _Site, group: _Key, room: Collection[str], need: int) -> tuple[float, ...]:
     """The largest that is used up, else the smallest."""
-    turn = min(map(site.turn, room))
+    turn = min(site.turns.get(one, 0) for one in room)
     if len(room) > need:
         return (group not in site.near[_GROUP], 1, turn, len(room))
     return (group not in site.near[_GROUP], 0, turn, -len(room))

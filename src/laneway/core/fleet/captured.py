@@ -72,8 +72,8 @@ def _mode(function: PciFunction, modes: GpuModes | None, vgpus: Sequence[Vgpu]) 
 
 def _unknown(gpus: Sequence[Gpu], inventory: Inventory) -> Iterator[str]:
     if carrying := [gpu.name for gpu in gpus if gpu.vgpus]:
-        yield f"a capture does not tell who has the vGPUs of {few(carrying)}, which count as free"
+        yield f"a capture has no holders: the vGPUs of {few(carrying)} count as free"
     if unknown := [gpu.name for gpu in gpus if not gpu.mode]:
-        yield f"a capture does not tell the mode of {few(unknown)}; SameSize is assumed"
+        yield f"a capture does not record the mode of {few(unknown)}; SameSize is assumed"
     yield from (f"{one.address}: {one.unreadable}" for one in inventory.vgpus if one.unreadable)
     yield from (f"{error.device}: {error.message}" for error in inventory.errors)

@@ -1,6 +1,6 @@
 """Changes that `laneway plan what-if` is asked about, as values, and what they make of a fleet.
 
-They are carried out one after the other on a copy of the fleet. A VM whose devices a change takes
+They are applied one after the other to a copy of the fleet. A VM whose devices a change takes
 away, and one that is new, ends up in `Changed.to_place`; all other VMs keep what they have.
 """
 

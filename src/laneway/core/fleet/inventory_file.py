@@ -16,8 +16,10 @@ import msgspec
 import yaml
 
 from kubebasics import yaml_text
-from laneway.core.fleet.model import Fleet
+from laneway.core.fleet import board
+from laneway.core.fleet.model import Fleet, Gpu
 from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, mode_named
+from laneway.core.vgpu.profiles import MIB_PER_GIB, profile
 
 KIND = "FleetInventory"
 VERSION = 1
@@ -125,6 +127,7 @@ def _problems(fleet: Fleet) -> Iterator[str]:
         if any(not 0 <= slot < 1024 for slot in slots):
             yield f"{where}.vgpus: a slot is 0 to 1023"
         yield from _twice(f"gpus[{number}].vgpus", (vgpu.name for vgpu in gpu.vgpus))
+        yield from _misplaced(where, gpu)
     for number, device in enumerate(fleet.devices):
         if device.node not in nodes:
             yield f"fleet.devices[{number}].node: fleet.nodes has no node {device.node[:80]!r}"
@@ -133,11 +136,26 @@ def _problems(fleet: Fleet) -> Iterator[str]:
             yield f"fleet.vms[{number}].requests: a count is 0 to {_MOST_COUNT}"
 
 
+def _misplaced(where: str, gpu: Gpu) -> Iterator[str]:
+    """Time-sliced vGPUs that the board does not have, or not so many of."""
+    card = board.card(gpu)
+    taken = 0
+    for number, vgpu in enumerate(gpu.vgpus):
+        known = profile(vgpu.profile)
+        if not card.kinds or known is None or known.mig_backed:
+            continue
+        if vgpu.profile not in card.kinds:
+            yield f"{where}.vgpus[{number}].profile: the board has no {vgpu.profile}"
+        taken += known.framebuffer_mib
+    if taken > card.region * MIB_PER_GIB:
+        yield f"{where}.vgpus: they take {taken // MIB_PER_GIB} GiB, the GPU has {card.region}"
+
+
 def _twice(field: str, names: Iterable[str]) -> Iterator[str]:
     seen: set[str] = set()
     for number, name in enumerate(names):
         if not name:
             yield f"fleet.{field}[{number}].name: it is empty"
         if name in seen:
-            yield f"fleet.{field}[{number}].name: {name[:80]!r} stands there twice"
+            yield f"fleet.{field}[{number}].name: {name[:80]!r} is used twice"
         seen.add(name)

@@ -63,7 +63,7 @@ class Shelf:
                 self.free.append(device.name)
 
     def reported(self) -> Iterator[tuple[Consumer, Share]]:
-        """Who has what, as the kubelet reported it."""
+        """The devices of each holder, as the kubelet reported them."""
         for one in self.devices:
             if one.owner is not None:
                 usable = not (one.unhealthy or self.closed)

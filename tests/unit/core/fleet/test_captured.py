@@ -40,8 +40,8 @@ def test_vgpus_are_there_and_it_is_said_that_their_vms_are_not_known() -> None:
     assert {"NVIDIA L40S-4Q", "NVIDIA L40S-48Q"} <= set(gpu.profiles)
     assert [(one.name, one.slot, one.holder) for one in gpu.vgpus] == [("n-000008010", 8, "")]
     assert fleet.unreadable == (
-        "a capture does not tell who has the vGPUs of n-000008000, which count as free",
-        "a capture does not tell the mode of n-000008000; SameSize is assumed",
+        "a capture has no holders: the vGPUs of n-000008000 count as free",
+        "a capture does not record the mode of n-000008000; SameSize is assumed",
     )
 
 

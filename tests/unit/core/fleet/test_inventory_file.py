@@ -72,6 +72,10 @@ def test_a_value_in_the_wrong_place_never_ends_in_anything_but_a_refusal(
         read(msgspec.json.encode(document))
 
 
+def _carrying(*profiles: str) -> dict[str, object]:
+    return {"vgpus": [{"name": f"v{n}", "profile": one} for n, one in enumerate(profiles)]}
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -80,6 +84,8 @@ def test_a_value_in_the_wrong_place_never_ends_in_anything_but_a_refusal(
         ({"node": "n9"}, "fleet.gpus[0].node: fleet.nodes has no node 'n9'"),
         ({"mode": "Other"}, "fleet.gpus[0].mode: no mode 'Other'"),
         ({"device": "26B9"}, "fleet.gpus[0].device: write the PCI device id as four digits"),
+        (_carrying("NVIDIA FOO-1Q"), "fleet.gpus[0].vgpus[0].profile: the board has no NVIDIA FOO"),
+        (_carrying(*["NVIDIA L40S-48Q"] * 2), "fleet.gpus[0].vgpus: they take 96 GiB, the GPU has"),
     ],
 )
 def test_an_error_names_its_place(change: dict[str, object], words: str) -> None:
