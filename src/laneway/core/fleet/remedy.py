@@ -14,7 +14,6 @@ from laneway.core.fleet import board
 from laneway.core.fleet.changes import Change, carried_out
 from laneway.core.fleet.model import Fleet
 from laneway.core.fleet.moves import EFFORT, Moves, least_moves
-from laneway.core.fleet.placing import resource_of
 from laneway.core.fleet.what_if import Answer
 
 MOST_WANTED = 8
@@ -30,7 +29,7 @@ def moves_for(
         return None
     after = carried_out(fleet, changes).fleet
     vms = {vm.name: vm for vm in after.vms}
-    profiles = {resource_of(name): name for gpu in after.gpus for name in board.card(gpu).kinds}
+    profiles = board.by_resource(after)
     wanted: Counter[str] = Counter()
     for name in names:
         vm = vms[name]

@@ -23,7 +23,7 @@ from laneway.web.session.cookies import BROWSER, SESSION_ID, Cookies
 from laneway.web.session.csrf import FIELD, HEADER, WRITES, CsrfTokens, is_from_us
 from laneway.web.session.destination import destination
 from laneway.web.session.live import Session, Sessions
-from laneway.web.session.sent import receive
+from laneway.web.session.sent import Uploads, receive
 
 Render = Callable[[str, Mapping[str, object]], str]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -65,6 +65,7 @@ class Guard:
         self._public = public
         self._stateless = stateless
         self._file_bytes = file_bytes
+        self._uploads = Uploads()
 
     @web.middleware
     async def guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -80,12 +81,25 @@ class Guard:
         is_public = resource is not None and resource.canonical in self._public
         if session is None and not is_public:
             return self._without(request, "session_over")
-        if request.method in WRITES:
-            user = "" if is_public or session is None else session.name
-            if not await self._has_token(request, user):
-                has_cookies = self._cookies.has(request, BROWSER)
-                why = "form_foreign" if has_cookies else "form_cookieless"
-                return self._notice(request, why, 403)
+        user = "" if is_public or session is None else session.name
+        is_sent = bool(user) and request.method in WRITES
+        file_bytes = self._file_bytes(_path(request)) if is_sent else 0
+        with self._uploads.room(request, file_bytes):
+            return await self._judged(request, handler, session, user, file_bytes)
+
+    async def _judged(
+        self,
+        request: web.Request,
+        handler: Handler,
+        session: Session | None,
+        user: str,
+        file_bytes: int,
+    ) -> web.StreamResponse:
+        """A request of a session, or one of what is public."""
+        if request.method in WRITES and not await self._has_token(request, user, file_bytes):
+            has_cookies = self._cookies.has(request, BROWSER)
+            why = "form_foreign" if has_cookies else "form_cookieless"
+            return self._notice(request, why, 403)
         try:
             return await handler(request)
         except (UnauthorizedError, CredentialsError):
@@ -123,10 +137,9 @@ class Guard:
             self._cookies.write(request, BROWSER, browser)
         return found.session
 
-    async def _has_token(self, request: web.Request, user: str) -> bool:
+    async def _has_token(self, request: web.Request, user: str, file_bytes: int) -> bool:
         browser = self._cookies.read(request, BROWSER)
-        path = request.raw_path.partition("?")[0]
-        sent = await receive(request, self._file_bytes(path) if user else 0)
+        sent = await receive(request, file_bytes)
         given = request.headers.get(HEADER, next(iter(sent.fields.get(FIELD, ())), None))
         return bool(browser) and given is not None and self._csrf.is_right(given, browser, user)
 
@@ -185,6 +198,11 @@ class SignedIn:
     def live(self, request: web.Request) -> bool:
         """Whether the session of a request, which may have begun long ago, still is."""
         return not request[SESSION].ended.is_set()
+
+
+def _path(request: web.Request) -> str:
+    """Quoted, as patterns of pages are compared with it."""
+    return request.raw_path.partition("?")[0]
 
 
 def see_other(address: str) -> web.Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from collections.abc import AsyncIterator
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from aiohttp import FormData, web
 from aiohttp.test_utils import TestClient, TestServer
 
-from laneway.web.session.sent import receive
+from laneway.web.session.sent import Uploads, receive
 
 MOST = 100_000
 
@@ -70,6 +71,35 @@ async def test_a_field_is_no_way_around_the_limit_of_a_file(browser: TestClient[
     data = form(1)
     data.add_field("text", "x" * MOST)
     assert (await browser.post("/takes", data=data)).status == 413
+
+
+async def test_no_more_files_than_memory_has_room_for_are_taken_at_a_time() -> None:
+    uploads, held, end = Uploads(most=2), asyncio.Semaphore(0), asyncio.Event()
+
+    async def busy(request: web.Request) -> web.Response:
+        with uploads.room(request, MOST):
+            await receive(request, MOST)
+            held.release()
+            await end.wait()
+        return web.Response()
+
+    app = web.Application(client_max_size=10_000)
+    app.router.add_post("/", busy)
+    async with TestClient(TestServer(app)) as browser, asyncio.TaskGroup() as tasks:
+        sent = [tasks.create_task(_post(browser, form(1))) for _ in range(2)]
+        for _ in sent:
+            await held.acquire()
+        assert await _post(browser, form(1)) == 503
+        typed = tasks.create_task(_post(browser, FormData({"name": "typed"})))
+        await held.acquire()
+        end.set()
+        assert [await one for one in (*sent, typed)] == [200, 200, 200]
+        assert await _post(browser, form(1)) == 200
+
+
+async def _post(browser: TestClient[Any, Any], data: FormData) -> int:
+    async with browser.post("/", data=data) as answer:
+        return answer.status
 
 
 async def test_what_no_browser_sends_is_refused(browser: TestClient[Any, Any]) -> None:
