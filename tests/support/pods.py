@@ -88,7 +88,12 @@ class Pods:
             await install_kubevirt(client)
             families = MetricFamilies()
             cluster = SimpleNamespace(
-                client=client, own=client, kubevirts=client, families=families, timing=Timing()
+                tracer=None,
+                client=client,
+                own=client,
+                kubevirts=client,
+                families=families,
+                timing=Timing(),
             )
             world = World(cluster, self._folder / "world")
             try:

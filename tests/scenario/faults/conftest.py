@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from laneway.api import PCIDeviceClaim, VGPUDevice
+from laneway.api import PCIDeviceClaim, SRIOVGPUDevice, VGPUDevice
+from laneway.controllers.timing import Timing
 from laneway.core import keys
 from laneway.kube.client import Client
 from laneway.kube.config import load
@@ -25,6 +26,7 @@ from support.fault_proxy import SECONDS, FaultProxy
 from support.worlds import NAMESPACE, World
 
 NODE = "node1"
+GPU = "node1-000008000"
 VGPU, PROFILE = "node1-000008004", "NVIDIA A2-8Q"
 NIC = "node1-000004001"
 RESOURCES = {
@@ -84,6 +86,10 @@ def _allocated(vm: Any) -> bool:
     return keys.ANNOTATION_ALLOCATION in vm.metadata.annotations
 
 
+def _measured(gpu: Any) -> bool:
+    return bool(gpu.status.ecc_mode)
+
+
 def _held(device: Any) -> bool:
     return device.status.allocation is not None
 
@@ -107,5 +113,8 @@ async def site(cluster: Any, tmp_path: Path) -> AsyncIterator[Site]:
         await world.start()
         node = await world.add(NODE, "a2-vfio")
         found = Site(world, *lines)
+        # The driver is asked a while after the start. What it tells is published once.
+        await found.time.passes(Timing().measure + 2)
+        await world.until(served(SRIOVGPUDevice), GPU, _measured)
         node.host.record_changes(found.hardware.append)
         yield found

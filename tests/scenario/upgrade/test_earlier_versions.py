@@ -177,4 +177,17 @@ def reported(obj: Json) -> Json:
 
 def lost(before: Json, now: Json) -> Json:
     """What is not reported as before; more may be reported."""
-    return {key: (value, now.get(key)) for key, value in before.items() if now.get(key) != value}
+    return {
+        key: (value, now.get(key))
+        for key, value in before.items()
+        if not is_told(value, now.get(key))
+    }
+
+
+def is_told(before: Any, now: Any) -> bool:
+    """Whether a value has all that it had, in objects inside it as well."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        return all(key in now and is_told(value, now[key]) for key, value in before.items())
+    if isinstance(before, list) and isinstance(now, list):
+        return len(before) == len(now) and all(map(is_told, before, now))
+    return bool(before == now)
