@@ -12,15 +12,12 @@ import os
 import shutil
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from kapilite.server import ApiServer
 from laneway.api.registry import KINDS
-from laneway.controllers.metrics import MetricFamilies
-from laneway.controllers.timing import Timing
 from laneway.kube.client import Client
 from laneway.kube.cluster import Cluster, ClusterConfig
 from laneway.kube.config import load
@@ -39,6 +36,7 @@ from support.machine_driver import (
     plain_options,
 )
 from support.reviewed import DATABASE, Served, reviewing, served
+from support.world_parts import Parts
 from support.worlds import World
 from support.worlds import started as world_started
 
@@ -76,17 +74,6 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@dataclass
-class Parts:
-    """How the parts of a world reach its API server."""
-
-    client: Client
-    own: Client
-    kubevirts: Client
-    families: MetricFamilies
-    timing: Timing
-
-
 @pytest.fixture
 async def serving(installed: Path, tmp_path: Path) -> AsyncIterator[Served]:
     shutil.copy(installed / DATABASE, tmp_path)
@@ -100,7 +87,7 @@ async def world(serving: Served, tmp_path: Path) -> AsyncIterator[World]:
     async with contextlib.AsyncExitStack() as stack:
         configs = (load(serving.kubeconfig), serving.own, serving.kubevirts)
         clients = [await stack.enter_async_context(Client(one)) for one in configs]
-        parts = Parts(*clients, MetricFamilies(), Timing())
+        parts = Parts(*clients)
         await stack.enter_async_context(reviewing(serving, parts.families.registry))
         world = await stack.enter_async_context(world_started(parts, tmp_path / "world"))
         volumes = asyncio.create_task(Volumes(parts.client).run())

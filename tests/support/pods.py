@@ -13,14 +13,11 @@ import contextlib
 import threading
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from prometheus_client import CollectorRegistry
 
 from laneway.admission.caches import AdmissionCaches
-from laneway.controllers.metrics import MetricFamilies
-from laneway.controllers.timing import Timing
 from laneway.kube.client import Client, PatchType
 from laneway.kube.cluster import User
 from laneway.kube.config import load
@@ -29,6 +26,7 @@ from laneway.roles.webhook import Webhook, trusted
 from laneway.simcluster.kubevirt.install import install as install_kubevirt
 from support.accounts import ACCOUNTS, AGENT, MANAGER, NAMESPACE, WEBHOOK, ask, secret_path
 from support.embedded import Embedded
+from support.world_parts import Parts
 from support.worlds import World
 
 SECONDS = 60.0
@@ -86,15 +84,7 @@ class Pods:
     async def _main(self) -> None:
         async with Client(self._config) as client:
             await install_kubevirt(client)
-            families = MetricFamilies()
-            cluster = SimpleNamespace(
-                tracer=None,
-                client=client,
-                own=client,
-                kubevirts=client,
-                families=families,
-                timing=Timing(),
-            )
+            cluster = Parts(client, client, client)
             world = World(cluster, self._folder / "world")
             try:
                 world.start_kubernetes()

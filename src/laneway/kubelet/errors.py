@@ -14,8 +14,12 @@ class KubeletError(Exception):
     """The kubelet could not be asked; the text says why."""
 
 
-FAILURES = (OSError, GRPCError, ProtocolError, StreamTerminatedError)
-"""What a call to the kubelet ends in without an answer, or with a refusal; see `in_words`."""
+FAILURES = (OSError, GRPCError, ProtocolError, StreamTerminatedError, AttributeError)
+"""What a call to the kubelet ends in without an answer, or with a refusal; see `in_words`.
+
+AttributeError: a connection of grpclib has no transport any more if the kubelet closes it in the
+moment between its being made and the request.
+"""
 
 NONSENSE = (DecodeError, NotImplementedError, AssertionError, UnicodeError, ValueError)
 """What reading a message that is no message ends in: grpclib checks lengths by `assert`."""
@@ -35,7 +39,7 @@ def in_words(error: BaseException, path: str, seconds: float) -> str:
             return f"the kubelet did not answer at {path} within {seconds:g} s"
         case PermissionError():
             return f"{path} may not be opened: {error.strerror}"
-        case ConnectionError() | StreamTerminatedError() | ProtocolError():
+        case ConnectionError() | StreamTerminatedError() | ProtocolError() | AttributeError():
             return f"the kubelet closed the connection at {path} without an answer"
         case OSError():
             return f"{path} cannot be reached: {error.strerror or error}"

@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -14,8 +13,6 @@ import pytest
 
 from laneway.api import CoreNode
 from laneway.api.registry import KINDS
-from laneway.controllers.metrics import MetricFamilies
-from laneway.controllers.timing import Timing
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.errors import NotFoundError
@@ -23,6 +20,7 @@ from laneway.kube.resource import served
 from laneway.simcluster.kubevirt.install import install as install_kubevirt
 from support.accounts import REAL, Installed
 from support.embedded import embedded
+from support.world_parts import Parts
 
 
 @pytest.fixture
@@ -64,14 +62,7 @@ def cluster(chart: Installed) -> Any:
     async def connect() -> Client:
         return client
 
-    return SimpleNamespace(
-        client=client,
-        own=client,
-        kubevirts=client,
-        families=MetricFamilies(),
-        timing=Timing(),
-        connect=connect,
-    )
+    return Parts(client, client, client, connect)
 
 
 async def _names(client: Client, path: str) -> set[str]:

@@ -16,12 +16,9 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 
 import yaml
 
-from laneway.controllers.metrics import MetricFamilies
-from laneway.controllers.timing import Timing
 from laneway.kube.client import Client
 from laneway.kube.errors import NotFoundError
 from support.accounts import AGENT, MANAGER, NAMESPACE, REAL, WEBHOOK, Installed, ask, secret_path
@@ -32,6 +29,7 @@ from support.skew.remote_host import reachable
 from support.skew.service import Service
 from support.skew.trees import TODAY, Tree
 from support.skew.writes import LEASE, Writes
+from support.world_parts import Parts
 from support.worlds import SimNode, World
 
 SECONDS = 60.0
@@ -77,13 +75,7 @@ class Cluster:
     """Of agents, by node."""
 
     def __post_init__(self) -> None:
-        known = SimpleNamespace(
-            client=self.client,
-            own=self.client,
-            kubevirts=self.client,
-            families=MetricFamilies(),
-            timing=Timing(),
-        )
+        known = Parts(self.client, self.client, self.client)
         self.world = World(known, self.folder / "w")
         self.helm = Helm(self.kubeconfig, NAMESPACE)
         self.service = Service()

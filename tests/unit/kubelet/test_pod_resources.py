@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from laneway.api.kubelet.sockets import KUBELET, listen
 from laneway.core.device_plugin.offer import Offer, Owner
 from laneway.kubelet.errors import KubeletError
 from laneway.kubelet.plugins import Plugins
@@ -59,6 +63,27 @@ async def test_a_kubelet_that_does_not_answer_is_reported_in_words(
     kubelet.faults.pod_resources = behaviour
     with pytest.raises(KubeletError, match=words):
         await PodResources(str(folder), seconds=seconds).owners()
+
+
+async def test_a_kubelet_that_stops_in_any_moment_is_reported_in_words(folder: Path) -> None:
+    place = folder / "pod-resources"
+    place.mkdir(exist_ok=True)
+    with listen(str(place), KUBELET) as listening:
+        listening.setblocking(True)
+        closing = threading.Thread(target=_close_each, args=(listening,))
+        closing.start()
+        # Which moment it is, is left to the scheduler: one of forty is the one in question.
+        for _ in range(300):
+            with pytest.raises(KubeletError, match="closed the connection"):
+                await PodResources(str(folder)).owners()
+        listening.shutdown(socket.SHUT_RDWR)
+        closing.join()
+
+
+def _close_each(listening: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            listening.accept()[0].close()
 
 
 async def test_a_kubelet_that_is_not_there_is_reported_in_words(folder: Path) -> None:
