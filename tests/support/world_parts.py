@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from laneway.controllers.metrics import MetricFamilies
 from laneway.controllers.timing import Timing
 from laneway.core.tracing import Tracer
 from laneway.kube.client import Client
-from laneway.roles.families import MetricFamilies
 
 
 @dataclass
