@@ -75,6 +75,19 @@ def is_vgpu_resource(resource: str) -> bool:
     return resource.startswith(("nvidia.com/NVIDIA_", "nvidia.com/GRID_"))
 
 
+def instance_resource_name(profile: str) -> str:
+    """Resource of a kind of GPU instances: `1g.5gb+me` is `nvidia.com/mig-1g.5gb.me`.
+
+    NVIDIA's device plugin for containers calls it so, with its strategy `mixed`.
+    """
+    return f"nvidia.com/mig-{profile.replace('+', '.')}"
+
+
+def is_instance_resource(resource: str) -> bool:
+    """Whether a resource is that of a kind of GPU instances."""
+    return resource.startswith("nvidia.com/mig-")
+
+
 def usb_resource_name(object_name: str) -> str:
     """Resource of a USB device, from its USBDevice's name."""
     return _resource(_USB_VENDOR, object_name)

@@ -15,7 +15,7 @@ from laneway.core.fleet.migration import ecc_of
 from laneway.core.fleet.model import Device, Fleet, Framework, Gpu, Node, Vgpu, Vm
 from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile
 from laneway.core.ledger.build import build
-from laneway.core.ledger.facts import Consumer, ConsumerKind, DeviceFact, Facts
+from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand, DeviceFact, Facts
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.mig.profiles import bare_name
 from laneway.views import gpus as assembled
@@ -23,9 +23,14 @@ from laneway.views import gpus as assembled
 _UNHEALTHY_WITHOUT_FACT = "it is not advertised to VMs"
 
 
-def observed(facts: Facts, gpus: Iterable[assembled.Gpu], unreadable: Iterable[str] = ()) -> Fleet:
-    """The fleet."""
-    return of_ledger(build(facts), gpus, unreadable)
+def observed(
+    facts: Facts,
+    gpus: Iterable[assembled.Gpu],
+    unreadable: Iterable[str] = (),
+    containers: Iterable[Demand] = (),
+) -> Fleet:
+    """The fleet; `containers`: pods that request GPU instances."""
+    return of_ledger(build(facts), gpus, unreadable, containers=containers)
 
 
 def plain_name(consumer: Consumer) -> str:
@@ -39,8 +44,14 @@ def of_ledger(
     gpus: Iterable[assembled.Gpu],
     unreadable: Iterable[str] = (),
     name: Callable[[Consumer], str] = plain_name,
+    containers: Iterable[Demand] = (),
 ) -> Fleet:
     """The same from a ledger that there is; `name`: of a VM or pod, no two alike."""
+    demands = dict(ledger.demands)
+    for one in containers:
+        others = demands[one.consumer].requests if one.consumer in demands else {}
+        requests = {**others, **one.requests}
+        demands[one.consumer] = msgspec.structs.replace(one, requests=requests)
     holders = {
         device: name(taking.consumer)
         for stock in ledger.stocks.values()
@@ -80,7 +91,7 @@ def of_ledger(
                 created=demand.created,
                 migratable=demand.migratable,
             )
-            for consumer, demand in sorted(ledger.demands.items())
+            for consumer, demand in sorted(demands.items(), key=lambda pair: pair[0])
         ),
         unreadable=tuple(unreadable),
     )

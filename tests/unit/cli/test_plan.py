@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import click
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
@@ -66,6 +67,8 @@ def test_changes_of_a_file_come_first(tmp_path: Path) -> None:
         (("--from", "l40s", "--vms", "1000000000x L40S-24Q"), "1000000000 VMs: use 1 to 10000"),
         (("--from", "l40s", "--vms", "L40S-24Q=65"), "with a count of 1 to 64"),
         (("--from", "-1x l40s"), "use 1 to 1000 nodes"),
+        (("--from", "l40s", "--vms", "L40S-24Q on zone"), "'zone': write KEY=VALUE"),
+        (("--from", "a100", "--instances", "a100-1"), "write GPU=INSTANCE=COUNT"),
         (("--from", "l40s", "--add-gpus", "l40s-1:hgx-h100"), "no board 'hgx-h100' is known"),
     ],
 )
@@ -81,3 +84,31 @@ def test_what_cannot_be_asked_is_refused_in_one_line(
 def test_a_node_that_leaves_twice_leaves_once() -> None:
     asked = _ask("--from", "2x l40s", "--leave", "l40s-1", "--leave", "l40s-1")
     assert asked.output == "Yes: no VM waits or has to move.\n"
+
+
+def test_vms_go_to_nodes_with_the_labels_that_they_ask_for(tmp_path: Path) -> None:
+    fleet = made_up("2x l40s")
+    nodes = (fleet.nodes[0], msgspec.structs.replace(fleet.nodes[1], labels={"zone": "b"}))
+    path = tmp_path / "fleet.json"
+    path.write_text(write(msgspec.structs.replace(fleet, nodes=nodes), as_json=True))
+    asked = _ask("--from", str(path), "--vms", "5x L40S-24Q on zone=b", "-o", "json")
+    placed = json.loads(asked.output)["placed"]
+    assert [one["node"] for one in placed] == ["l40s-2"] * 4
+    other = _ask("--from", str(path), "--vms", "L40S-24Q on zone=c").output
+    assert "no room for new-1: no open node has the labels zone=c" in other
+
+
+def test_gpus_in_mig_modes_are_a_change_and_their_devices_have_short_names() -> None:
+    gpu, instances = "a100-1/0000:01:00.0", "3g.20gb,1g.5gb=3"
+    asked = _ask("--from", "a100", "--mode", f"{gpu}=MIGBacked", "--vms", "7x A100-1-5C")
+    assert asked.output.startswith("Yes: there is room for 7 VMs.")
+    asked = _ask("--from", "a100", "--instances", f"{gpu}={instances}", "--vms", "4x mig-1g.5gb")
+    assert asked.output.startswith("No: of 4 VMs there is room for 3.")
+
+
+@pytest.mark.parametrize("command", ["moves", "layout", "mix"])
+def test_mig_backed_vgpus_are_refused_where_only_time_slices_are_planned(command: str) -> None:
+    arguments = ["plan", command, "--from", "a100", "A100-1-5C=2"]
+    said = CliRunner().invoke(cli, arguments, standalone_mode=False).exception
+    assert isinstance(said, click.ClickException)
+    assert "laneway plan what-if --mode GPU=MIGBacked --vms A100-1-5C" in said.message

@@ -135,3 +135,13 @@ def test_an_anonymous_file_names_no_one_and_has_the_same_answers() -> None:
     assert read(text.encode()) == fleet
     asked = [AddVms(requests={_RESOURCE: 1}, count=2)]
     assert what_if(fleet, asked).left == what_if(_fleet(), asked).left
+
+
+def test_pods_with_gpu_instances_are_in_the_fleet_with_all_that_they_request() -> None:
+    pod = Consumer(ConsumerKind.POD, "team-a", "trains")
+    instance = "nvidia.com/mig-1g.5gb"
+    facts = Facts(demands=(Demand(pod, Phase.RUNNING, {_RESOURCE: 1}, node="n1"),))
+    both = Demand(pod, Phase.RUNNING, {instance: 2}, node="n1")
+    [found] = observed(facts, (), containers=(both,)).vms
+    assert (found.name, found.node) == ("pod team-a/trains", "n1")
+    assert found.requests == {_RESOURCE: 1, instance: 2}

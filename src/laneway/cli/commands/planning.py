@@ -67,8 +67,11 @@ Examples:
     laneway plan what-if --vms '3x L40S-24Q'
     laneway plan what-if --from fleet.yaml --leave node1
     laneway plan what-if --from '8x l40s' --vms '10x L40S-12Q=2'
+    laneway plan what-if --vms '3x L40S-24Q on zone=a'
     laneway plan what-if --add-nodes '2x l40s' --mode node1/0000:08:00.0=MixedSize
     laneway plan what-if --change pool=web:L40S-12Q
+    laneway plan what-if --mode node1/0000:08:00.0=MIGBacked --vms A100-1-5C
+    laneway plan what-if --instances node1/0000:08:00.0=1g.5gb=7 --vms mig-1g.5gb
 
 Exit status: 0 yes, 3 no, 1 the question could not be answered.
 """,
@@ -77,8 +80,9 @@ Exit status: 0 yes, 3 no, 1 the question could not be answered.
 @click.option(
     "--vms",
     multiple=True,
-    metavar="'[NUMBERx] RESOURCE[=COUNT],...'",
-    help="Add VMs that request these devices each. Repeat the option for other VMs.",
+    metavar="'[NUMBERx] RESOURCE[=COUNT],... [on KEY=VALUE,...]'",
+    help="Add VMs that request these devices each, on nodes with these labels. Repeat the option "
+    "for other VMs.",
 )
 @click.option(
     "--leave",
@@ -92,6 +96,13 @@ Exit status: 0 yes, 3 no, 1 the question could not be answered.
     multiple=True,
     metavar="GPU=MODE",
     help="Set the mode of a GPU, by name or as NODE/ADDRESS. Repeat the option for several GPUs.",
+)
+@click.option(
+    "--instances",
+    multiple=True,
+    metavar="GPU=INSTANCE[=COUNT],...",
+    help="Set the mode of a GPU to MIG, with these GPU instances. Repeat the option for several "
+    "GPUs.",
 )
 @click.option(
     "--add-nodes", "nodes", multiple=True, metavar="WORDS", help="Add nodes, such as '2x hgx-h100'."
@@ -127,6 +138,7 @@ def what_if(
     vms: tuple[str, ...],
     leave: tuple[str, ...],
     mode: tuple[str, ...],
+    instances: tuple[str, ...],
     nodes: tuple[str, ...],
     gpus: tuple[str, ...],
     requests: tuple[str, ...],
@@ -141,7 +153,8 @@ def what_if(
     from laneway.cli.planning.asked import Asked
     from laneway.cli.planning.what_if import answer
 
-    return answer(Asked(vms, leave, mode, nodes, gpus, requests, files), source, output, where)
+    asked = Asked(vms, leave, mode, instances, nodes, gpus, requests, files)
+    return answer(asked, source, output, where)
 
 
 @plan.command(

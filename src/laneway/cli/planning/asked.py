@@ -20,13 +20,16 @@ from laneway.core.fleet.changes import (
     Change,
     ChangeRequests,
     LeaveNode,
+    SetInstances,
     SetMode,
 )
 from laneway.core.fleet.inventory_file import InventoryError, placed, plain_value
-from laneway.core.fleet.made_up import boards
 from laneway.core.fleet.model import Fleet
-from laneway.core.names import vgpu_resource_name
+from laneway.core.fleet.resources import resources
+from laneway.core.fleet.sharing import MOST_INSTANCES
 
+_ON = " on "
+_INSTANCES = re.compile(r"mig-[0-9][^/]*")
 _COUNTED = re.compile(r"\s*(?:(-?[0-9]{1,18})\s*x\s*)?(.*)")
 
 
@@ -36,6 +39,7 @@ class Asked(NamedTuple):
     vms: Sequence[str] = ()
     leave: Sequence[str] = ()
     mode: Sequence[str] = ()
+    instances: Sequence[str] = ()
     nodes: Sequence[str] = ()
     gpus: Sequence[str] = ()
     requests: Sequence[str] = ()
@@ -50,34 +54,27 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 def changes(asked: Asked, fleet: Fleet) -> list[Change]:
     """What they mean: the fleet grows first, then it loses, then VMs change. Raises Failure."""
-    known = _resources(fleet)
+    known = resources(fleet)
     found: list[Change] = [one for file in asked.files for one in _of_file(file)]
     found += [AddNodes(nodes=text) for text in asked.nodes]
     found += [_gpus(text) for text in asked.gpus]
     found += [_mode(text) for text in asked.mode]
+    found += [_instances(text) for text in asked.instances]
     found += [LeaveNode(node=node) for node in dict.fromkeys(asked.leave)]
     found += [_requests(text) for text in asked.requests]
     found += [_vms(text) for text in asked.vms]
     return [_in_full(one, known) for one in found]
 
 
-def _resources(fleet: Fleet) -> set[str]:
-    """All that VMs can request, also of boards that are not there yet."""
-    names = {name for gpu in fleet.gpus for name in gpu.profiles}
-    names |= {vgpu.profile for gpu in fleet.gpus for vgpu in gpu.vgpus}
-    boards_there = {name.rpartition(" ")[2] for name in names}
-    names |= {
-        name
-        for _, profiles in boards().values()
-        for name in profiles
-        if name.rpartition(" ")[2] not in boards_there
-    }
-    return {vgpu_resource_name(name) for name in names} | {one.resource for one in fleet.devices}
+def _prefixed(name: str) -> str:
+    """`mig-1g.5gb` in full, as Kubernetes has it."""
+    return f"nvidia.com/{name}" if _INSTANCES.fullmatch(name) else name
 
 
 def _in_full(change: Change, known: Iterable[str]) -> Change:
     if isinstance(change, AddVms | ChangeRequests):
-        full = question.in_full(change.requests, known)
+        names = {_prefixed(name): count for name, count in change.requests.items()}
+        full = question.in_full(names, known)
         return msgspec.structs.replace(change, requests=full)
     return change
 
@@ -92,9 +89,14 @@ def _of_file(path: str) -> tuple[Change, ...]:
 
 
 def _vms(text: str) -> AddVms:
-    match = _COUNTED.fullmatch(text)
-    count, rest = (int(match[1] or 1), match[2]) if match else (1, text)
-    return AddVms(count=count, requests=question.requested(rest.split(","), MOST_OF_A_RESOURCE))
+    devices, _, labels = text.partition(_ON)
+    match = _COUNTED.fullmatch(devices)
+    count, rest = (int(match[1] or 1), match[2]) if match else (1, devices)
+    return AddVms(
+        count=count,
+        requests=question.requested(rest.split(","), MOST_OF_A_RESOURCE),
+        selector=question.labels(labels.split(",")) if labels else {},
+    )
 
 
 def _gpus(text: str) -> AddGpus:
@@ -114,6 +116,16 @@ def _mode(text: str) -> SetMode:
             f"--mode {text}: write GPU=MODE, such as node1/0000:08:00.0=MixedSize"
         )
     return SetMode(gpus=(gpu,), mode=mode)
+
+
+def _instances(text: str) -> SetInstances:
+    gpu, separator, what = text.partition("=")
+    if not (separator and what):
+        raise click.BadParameter(
+            f"--instances {text}: write GPU=INSTANCE=COUNT,…, such as "
+            "node1/0000:08:00.0=3g.20gb,1g.5gb=2"
+        )
+    return SetInstances(gpus=(gpu,), instances=question.requested(what.split(","), MOST_INSTANCES))
 
 
 def _requests(text: str) -> ChangeRequests:

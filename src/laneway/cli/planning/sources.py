@@ -74,7 +74,9 @@ async def _live(client: Client) -> Fleet:
     with connection.installed("PCIDeviceClaim"):
         seen = await look(client)
     gpus = await fleet.look(client)
-    return observed(seen.facts, gpus.gpus, (*seen.unknown, *gpus.unreadable))
+    return observed(
+        seen.facts, gpus.gpus, (*seen.unknown, *gpus.unreadable), containers=seen.containers
+    )
 
 
 def export(file: str, where: ClusterChoice, *, neutral: bool, force: bool) -> None:

@@ -11,7 +11,7 @@ from laneway.cli.output import View, show
 from laneway.cli.planning.asked import Asked, changes
 from laneway.cli.planning.sources import fleet_of
 from laneway.cli.statuses import ExitStatus
-from laneway.core.fleet.changes import ChangeError
+from laneway.core.fleet.known import ChangeError
 from laneway.core.fleet.what_if import Answer, what_if
 from laneway.views.planning import what_if as said
 

@@ -17,6 +17,7 @@ from laneway.api import find_condition
 from laneway.controllers.ledger.objects import Container, Pod
 from laneway.core import allocation, keys
 from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand, Phase
+from laneway.core.names import is_instance_resource
 from laneway.kube.kubevirt import (
     LABEL_CREATED_BY,
     Devices,
@@ -70,9 +71,18 @@ def of_vm(
 
 def of_pod(pod: Pod, resources: Collection[str]) -> Demand | None:
     """A pod that requests some of these resources and runs no VM."""
+    return _of_pod(pod, lambda name: name in resources)
+
+
+def of_container_pod(pod: Pod) -> Demand | None:
+    """A pod that requests GPU instances, which no device of Laneway stands for."""
+    return _of_pod(pod, is_instance_resource)
+
+
+def _of_pod(pod: Pod, counts: Callable[[str], bool]) -> Demand | None:
     if pod.status.phase in ENDED or LABEL_CREATED_BY in pod.metadata.labels:
         return None
-    requests = {name: count for name, count in limits_of(pod).items() if name in resources}
+    requests = {name: count for name, count in limits_of(pod).items() if counts(name)}
     if not requests:
         return None
     key = key_of(pod)

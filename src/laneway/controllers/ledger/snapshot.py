@@ -27,6 +27,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     """What was seen."""
 
     facts: Facts
+    containers: tuple[Demand, ...] = ()
+    """Pods that request GPU instances, which are no devices of Laneway."""
     unknown: tuple[str, ...] = ()
     """What could not be seen, and what follows from that: a sentence each."""
 
@@ -58,7 +60,8 @@ async def look(client: Client) -> Snapshot:
         *_of_pods(pods or (), {device.resource for device in there}),
     )
     seen = None if found is None else tuple(map(nodes.of_node, found))
-    return Snapshot(Facts(there, asking, seen), tuple(unknown))
+    containers = (one for pod in pods or () if (one := demands.of_container_pod(pod)) is not None)
+    return Snapshot(Facts(there, asking, seen), tuple(containers), tuple(unknown))
 
 
 def _of_pods(pods: Iterable[Pod], resources: set[str]) -> Iterable[Demand]:

@@ -12,21 +12,18 @@ from typing import TypeVar
 
 import msgspec
 
+from laneway.core.fleet.known import ChangeError, known
 from laneway.core.fleet.made_up import MadeUpError, board_named, made_up, made_up_gpu
 from laneway.core.fleet.model import Fleet, Gpu, Vm
-from laneway.core.gpu.modes import Mode, mode_named
+from laneway.core.fleet.sharing import set_instances, set_mode
 from laneway.core.ledger.facts import Phase
-from laneway.core.phrases import closest, few, line
+from laneway.core.phrases import line
 
 T = TypeVar("T")
 
 MOST_VMS = 10_000
 MOST_OF_A_RESOURCE = 64
 """Devices of one resource that a VM can request."""
-
-
-class ChangeError(ValueError):
-    """A change that is not possible on this fleet; says why."""
 
 
 class _Change(
@@ -63,6 +60,15 @@ class SetMode(_Change, frozen=True, tag="SetMode"):
     mode: str
 
 
+class SetInstances(_Change, frozen=True, tag="SetInstances"):
+    """GPUs get the mode MIG with these GPU instances, for containers; what else is free goes."""
+
+    gpus: tuple[str, ...]
+    """Names, or `NODE/ADDRESS`."""
+    instances: Mapping[str, int]
+    """How many of each kind: `3g.20gb`."""
+
+
 class AddNodes(_Change, frozen=True, tag="AddNodes"):
     """Nodes as `made_up` has them: `2x hgx-h100`."""
 
@@ -87,7 +93,7 @@ class ChangeRequests(_Change, frozen=True, tag="ChangeRequests"):
     """Also the VMs that have all of these."""
 
 
-Change = AddVms | LeaveNode | SetMode | AddNodes | AddGpus | ChangeRequests
+Change = AddVms | LeaveNode | SetMode | SetInstances | AddNodes | AddGpus | ChangeRequests
 
 
 class Changed(msgspec.Struct, frozen=True):
@@ -112,7 +118,10 @@ def _carry_out(before: Changed, change: Change) -> Changed:
         case LeaveNode():
             return _leave(before, change.node)
         case SetMode():
-            return _set_mode(before, change)
+            return _sharing(before, *set_mode(before.fleet, change.gpus, change.mode))
+        case SetInstances():
+            found = set_instances(before.fleet, change.gpus, change.instances)
+            return _sharing(before, *found)
         case AddNodes():
             return _add_nodes(before, change.nodes)
         case AddGpus():
@@ -139,14 +148,13 @@ def _add_vms(before: Changed, change: AddVms) -> Changed:
                     selector=change.selector,
                 )
             )
-    return _placing(
-        before, new, msgspec.structs.replace(before.fleet, vms=(*before.fleet.vms, *new))
-    )
+    after = msgspec.structs.replace(before.fleet, vms=(*before.fleet.vms, *new))
+    return Changed(after, (*before.to_place, *new), before.refused)
 
 
 def _leave(before: Changed, node: str) -> Changed:
     fleet = before.fleet
-    _known(node, (one.name for one in fleet.nodes), "node")
+    known(node, (one.name for one in fleet.nodes), "node")
     gone = {
         vgpu.holder for gpu in fleet.gpus if gpu.node == node for vgpu in gpu.vgpus if vgpu.holder
     }
@@ -161,31 +169,8 @@ def _leave(before: Changed, node: str) -> Changed:
     return _placing(before, moving, without)
 
 
-def _set_mode(before: Changed, change: SetMode) -> Changed:
-    mode = mode_named(change.mode)
-    if mode is None:
-        raise ChangeError(f"no mode {change.mode[:40]!r}. Use one of {', '.join(Mode)}")
-    fleet = before.fleet
-    names = {}
-    for gpu in fleet.gpus:
-        names[gpu.name] = names[f"{gpu.node}/{gpu.address}"] = gpu.name
-    for name in change.gpus:
-        _known(name, names, "GPU")
-    chosen = {names[name] for name in change.gpus}
-    refused = []
-    gpus = []
-    for gpu in fleet.gpus:
-        holders = [vgpu.holder for vgpu in gpu.vgpus if vgpu.holder]
-        if gpu.name not in chosen or gpu.mode == mode:
-            gpus.append(gpu)
-        elif holders or gpu.claimed:
-            why = f"it carries vGPUs of {few(holders)}" if holders else line(gpu.claimed)
-            refused.append(f"{gpu.name} keeps its mode: {why}")
-            gpus.append(gpu)
-        else:
-            gpus.append(msgspec.structs.replace(gpu, mode=mode, vgpus=(), instances=()))
-    after = msgspec.structs.replace(fleet, gpus=tuple(gpus))
-    return Changed(after, before.to_place, (*before.refused, *refused))
+def _sharing(before: Changed, fleet: Fleet, refused: tuple[str, ...]) -> Changed:
+    return Changed(fleet, before.to_place, (*before.refused, *refused))
 
 
 def _add_nodes(before: Changed, text: str) -> Changed:
@@ -213,7 +198,7 @@ def _add_nodes(before: Changed, text: str) -> Changed:
 
 def _add_gpus(before: Changed, change: AddGpus) -> Changed:
     fleet = before.fleet
-    _known(change.node, (one.name for one in fleet.nodes), "node")
+    known(change.node, (one.name for one in fleet.nodes), "node")
     if not 1 <= change.count <= 16:
         raise ChangeError(f"{change.count} GPUs: use 1 to 16")
     board = _described(board_named, change.board.lower())
@@ -234,7 +219,7 @@ def _change_requests(before: Changed, change: ChangeRequests) -> Changed:
     fleet = before.fleet
     by_name = {vm.name: vm for vm in fleet.vms}
     for name in change.vms:
-        _known(name, by_name, "VM")
+        known(name, by_name, "VM")
     chosen = [
         vm
         for vm in fleet.vms
@@ -265,7 +250,7 @@ def _placing(before: Changed, vms: list[Vm], fleet: Fleet) -> Changed:
 
 
 def _let_go(gpu: Gpu, moved: Mapping[str, Vm]) -> Gpu:
-    if not any(vgpu.holder in moved for vgpu in gpu.vgpus):
+    if moved.keys().isdisjoint([vgpu.holder for vgpu in gpu.vgpus]):
         return gpu
     vgpus = (
         msgspec.structs.replace(vgpu, holder="") if vgpu.holder in moved else vgpu
@@ -279,14 +264,6 @@ def _counts(requests: Mapping[str, int]) -> None:
         raise ChangeError(
             f"a VM requests 1 to {MOST_OF_A_RESOURCE} of each resource, and of at least one"
         )
-
-
-def _known(name: str, names: Iterable[str], what: str) -> None:
-    there = list(names)
-    if name not in there:
-        meant = closest(name, there)
-        hint = f". Did you mean {meant[0]}?" if meant else f". There are: {few(there)}"
-        raise ChangeError(f"the fleet has no {what} {line(name[:80])}{hint}")
 
 
 def _described(reader: Callable[[str], T], text: str) -> T:

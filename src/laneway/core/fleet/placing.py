@@ -13,7 +13,7 @@ from functools import lru_cache
 import msgspec
 
 from laneway.core.fleet.model import Gpu
-from laneway.core.gpu.modes import Mode
+from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, Mode
 from laneway.core.names import vgpu_resource_name
 from laneway.core.vgpu.card import Card, card_of
 from laneway.core.vgpu.placement import Carried, arrange, most
@@ -39,6 +39,10 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
     """What stays: held, or placed by the plan, or unhealthy."""
     free: tuple[Carried, ...] = ()
     """What exists without a holder."""
+    instances: tuple[GpuInstance, ...] = ()
+    """In the mode MIGBacked, as `core.fleet.backed` has them."""
+    instance_profiles: tuple[GpuInstanceProfile, ...] = ()
+    """Alike."""
 
     @property
     def card(self) -> Card:
@@ -86,7 +90,7 @@ _carried = lru_cache(maxsize=4096)(Carried)
 
 
 def _ordered(vgpus: list[Carried]) -> tuple[Carried, ...]:
-    if len(vgpus) < 2:
+    if len(vgpus) < 2 or vgpus.count(vgpus[0]) == len(vgpus):
         return tuple(vgpus)
     return tuple(
         sorted(vgpus, key=lambda one: (one.profile, -1 if one.start is None else one.start))

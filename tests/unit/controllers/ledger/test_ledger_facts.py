@@ -319,3 +319,11 @@ def test_a_node_tells_why_nothing_can_start_there(obj: Any, why: str) -> None:
     fact = nodes.of_node(decode(CoreNode, {"metadata": {"name": "n"}, **obj}))
     assert why in fact.closed
     assert bool(why) == bool(fact.closed)
+
+
+def test_a_pod_with_a_gpu_instance_is_known_by_that_alone() -> None:
+    instance = "nvidia.com/mig-1g.5gb"
+    found = demands.of_container_pod(pod(limits={instance: "2", RESOURCE: "1", "cpu": "1"}))
+    assert found is not None
+    assert dict(found.requests) == {instance: 2}
+    assert demands.of_container_pod(pod(limits={RESOURCE: "1"})) is None

@@ -14,12 +14,12 @@ from laneway.core.fleet.changes import (
     AddGpus,
     AddNodes,
     AddVms,
-    ChangeError,
     ChangeRequests,
     LeaveNode,
     SetMode,
     carried_out,
 )
+from laneway.core.fleet.known import ChangeError
 from laneway.core.fleet.made_up import MadeUpError, made_up
 from laneway.core.fleet.model import Fleet, Gpu, Vgpu, Vm
 from laneway.core.fleet.what_if import what_if

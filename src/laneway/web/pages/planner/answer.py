@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from laneway.core.fleet.changes import ChangeError
+from laneway.core.fleet.known import ChangeError
 from laneway.core.fleet.model import Fleet
 from laneway.core.fleet.moves import Moves, Outcome
 from laneway.core.fleet.remedy import moves_for

@@ -6,11 +6,15 @@ and pods that the user may not list count, and are not named.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import count
 from typing import NamedTuple
 
+from laneway.controllers.ledger.demands import of_container_pod
+from laneway.controllers.ledger.objects import Pod
 from laneway.core.fleet.model import Fleet
-from laneway.core.ledger.facts import Consumer, ConsumerKind
+from laneway.core.gpu.modes import Mode
+from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand
 from laneway.core.ledger.ledger import Ledger
 from laneway.views.fleet import of_ledger, plain_name
 from laneway.views.gpus import assemble
@@ -66,11 +70,15 @@ async def _cluster(visit: Visit) -> Source:
         return Source(problem=texts("planner.may_not", resources=", ".join(lacks)))
     if ledger is None:
         return Source(problem=texts("vms.not_known"))
-    places = {one._replace(name="") for one in (*ledger.demands, *ledger.shares)}
-    await holders.load_consumers(visit, places)
-    seen = frozenset(one for one in places if holders.may_see(visit, one))
     caches = visit.caches
     gpus = list(caches.gpus.store)
+    # Pods come and go all the time: they matter where a GPU has instances for containers.
+    pods = caches.pods.store.changes if any(one.status.mode == Mode.MIG for one in gpus) else None
+    containers = () if pods is None else _containers(caches.pods.store)
+    named = (*ledger.demands, *ledger.shares, *(one.consumer for one in containers))
+    places = {one._replace(name="") for one in named}
+    await holders.load_consumers(visit, places)
+    seen = frozenset(one for one in places if holders.may_see(visit, one))
     objects = (
         list(caches.vgpus.store),
         [card for gpu in gpus if (card := caches.pci.store.get(gpu.metadata.name)) is not None],
@@ -81,10 +89,16 @@ async def _cluster(visit: Visit) -> Source:
     def make() -> Fleet:
         vgpus, cards, claims, migs = objects
         assembled = assemble(gpus, vgpus, cards=cards, claims=claims, migs=migs)
-        return of_ledger(ledger, assembled, name=Names(seen, texts("planner.hidden_vm")))
+        name = Names(seen, texts("planner.hidden_vm"))
+        return of_ledger(ledger, assembled, name=name, containers=containers)
 
-    changes = caches.gpus.store.changes, caches.migs.store.changes
+    changes = caches.gpus.store.changes, caches.migs.store.changes, pods
     return Source(await visit.site.planning.fleet(make, seen, ledger, *changes), ledger)
+
+
+def _containers(pods: Iterable[Pod]) -> tuple[Demand, ...]:
+    """Those that request GPU instances."""
+    return tuple(one for pod in pods if (one := of_container_pod(pod)) is not None)
 
 
 class Names:

@@ -1,0 +1,179 @@
+"""Room for MIG-backed vGPUs on a fleet's GPUs in the mode MIGBacked.
+
+A MIG-backed vGPU sits in a GPU instance of the kind that its profile needs; one instance holds one
+framebuffer size. The driver puts a new vGPU into the first instance with room. Where none has room,
+the plan makes an instance, and may destroy those that carry no vGPU. An instance with a vGPU that
+stays is never destroyed. Of a GPU whose instances are not all known nothing is made: what is there
+could be in the way.
+
+In shapes of this module the start of a vGPU is that of its GPU instance, in memory slices.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import msgspec
+
+from laneway.core.fleet.model import Gpu
+from laneway.core.fleet.placing import How, Shape, Taken, resource_of
+from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, Mode
+from laneway.core.mig.instances import Obstacle, arrange_instances
+from laneway.core.mig.positions import positions
+from laneway.core.mig.profiles import expected_profiles, memory_gib, per_instance, serving
+from laneway.core.vgpu.placement import Carried
+from laneway.core.vgpu.profiles import MIB_PER_GIB, Profile, framebuffer_mib, profile, profiles_on
+
+
+@lru_cache(maxsize=64)
+def profiles(device: str, names: tuple[str, ...]) -> Mapping[str, str]:
+    """The MIG-backed profiles of a board by resource; `names`: what its driver lists."""
+    listed = [one for one in map(profile, names) if one is not None]
+    boards = {one.board for one in listed}
+    known = [one for one in profiles_on(device) if not boards or one.board in boards]
+    return {resource_of(one.name): one.name for one in (*known, *listed) if one.mig_backed}
+
+
+def kinds(gpu: Gpu) -> tuple[GpuInstanceProfile, ...]:
+    """The kinds of GPU instances that its board has, with their places; empty: it has no MIG."""
+    return gpu.instance_profiles or expected_profiles(gpu.device)
+
+
+def shape_of(gpu: Gpu) -> Shape:
+    """A GPU in the mode MIGBacked as it is."""
+    there = _instances(gpu)
+    starts = {one.id: one.start for one in there or ()}
+    kept: list[Carried] = []
+    free: list[Carried] = []
+    for vgpu in gpu.vgpus:
+        start = None if vgpu.instance is None else starts.get(vgpu.instance)
+        stays = vgpu.holder or vgpu.unhealthy
+        (kept if stays else free).append(Carried(vgpu.profile, start))
+    return Shape(
+        gpu.device,
+        gpu.profiles,
+        gpu.mode,
+        gpu.functions,
+        bool(gpu.claimed),
+        _ordered(kept),
+        _ordered(free),
+        # Equal GPUs have one shape, whatever numbers their instances have.
+        tuple(msgspec.structs.replace(one, id=-1) for one in there or ()),
+        kinds(gpu) if there is not None else (),
+    )
+
+
+def _instances(gpu: Gpu) -> tuple[GpuInstance, ...] | None:
+    """In the order of their places; None: they are not all known."""
+    numbers = {vgpu.instance for vgpu in gpu.vgpus}
+    if gpu.instances or not numbers:
+        known = {one.id for one in gpu.instances}
+        ordered = tuple(sorted(gpu.instances, key=lambda one: one.start))
+        return ordered if numbers <= known else None
+    offered = kinds(gpu)
+    named: dict[int, str] = {}
+    for vgpu in gpu.vgpus:
+        found = serving(vgpu.profile, offered)
+        if found is None or vgpu.instance is None:
+            return None
+        named[vgpu.instance] = found[1].name
+    places = positions(gpu.device, named.items())
+    if places is None:
+        return None
+    found_ = (GpuInstance(n, one.profile, -1, one.start, one.size) for n, one in places.items())
+    return tuple(sorted(found_, key=lambda one: one.start))
+
+
+def _ordered(vgpus: Sequence[Carried]) -> tuple[Carried, ...]:
+    def place(one: Carried) -> tuple[str, int]:
+        return one.profile, -1 if one.start is None else one.start
+
+    return tuple(sorted(vgpus, key=place))
+
+
+@lru_cache(maxsize=65536)
+def take(shape: Shape, resource: str) -> Taken | None:
+    """One more vGPU of a resource; None where there is no room for it."""
+    if shape.claimed:
+        return None
+    for index, one in enumerate(shape.free):
+        if resource_of(one.profile) == resource:
+            rest = shape.free[:index] + shape.free[index + 1 :]
+            return _taken(shape, one, rest, shape.instances, How.EXISTS)
+    found = served(shape, resource)
+    if found is None:
+        return None
+    for free, how in ((shape.free, How.MADE), ((), How.MADE_IN_PLACE_OF_FREE)):
+        there = (*shape.kept, *free)
+        if shape.functions and len(there) >= shape.functions:
+            continue
+        home = _home(shape, there, *found)
+        if home is not None:
+            instances, start = home
+            return _taken(shape, Carried(found[0].name, start), free, instances, how)
+    return None
+
+
+def served(shape: Shape, resource: str) -> tuple[Profile, GpuInstanceProfile] | None:
+    """The profile of a resource on a GPU, and the GPU instance that it needs; None: it has none."""
+    name = profiles(shape.device, shape.profiles).get(resource)
+    return serving(name, shape.instance_profiles) if name else None
+
+
+def _home(
+    shape: Shape, there: Sequence[Carried], vgpu: Profile, instance: GpuInstanceProfile
+) -> tuple[tuple[GpuInstance, ...], int] | None:
+    """The GPU instances once a vGPU is made, and which one it is in; None: there is no room."""
+    most = per_instance(vgpu, instance)
+    for one in shape.instances:
+        inside = [framebuffer_mib(each.profile) for each in there if each.start == one.start]
+        alike = set(inside) <= {vgpu.framebuffer_mib}
+        if one.profile == instance.name and alike and len(inside) < most:
+            return shape.instances, one.start
+    pinned = frozenset(one.start for one in there if one.start is not None)
+    needed = Counter(one.profile for one in shape.instances if one.start in pinned)
+    needed[instance.name] += 1
+    found = arrange_instances(shape.instance_profiles, shape.instances, needed, pinned=pinned)
+    if isinstance(found, Obstacle):
+        return None
+    [(kind, start)] = found.create
+    new = GpuInstance(-1, kind.name, kind.id, start, kind.size)
+    stay = (one for one in shape.instances if one not in found.destroy)
+    return tuple(sorted((*stay, new), key=lambda one: one.start)), start
+
+
+def _taken(
+    shape: Shape,
+    one: Carried,
+    free: tuple[Carried, ...],
+    instances: tuple[GpuInstance, ...],
+    how: How,
+) -> Taken:
+    kept = _ordered((*shape.kept, one))
+    after = msgspec.structs.replace(shape, kept=kept, free=free, instances=instances)
+    whole = max((memory_gib(each.name) for each in shape.instance_profiles), default=0)
+    used = sum(framebuffer_mib(each.profile) for each in kept)
+    return Taken(after, how, one.profile, one.start, max(0, whole * MIB_PER_GIB - used))
+
+
+@lru_cache(maxsize=65536)
+def room_for(shape: Shape, resource: str) -> int:
+    """How many vGPUs of one resource VMs could get there, if it were the only one."""
+    count = 0
+    while (taken := take(shape, resource)) is not None:
+        shape = taken.shape
+        count += 1
+    return count
+
+
+def lack(shape: Shape, resource: str) -> str:
+    """Why a GPU has no room, as the rest of a sentence; empty: its board has no such profile."""
+    if resource not in profiles(shape.device, shape.profiles):
+        return ""
+    if shape.mode != Mode.MIG_BACKED:
+        return f"in mode {shape.mode or Mode.SAME_SIZE}, which has no such vGPUs"
+    if not shape.instance_profiles:
+        return "of which the GPU instances are not all known"
+    return "without a place for the GPU instance that it needs"

@@ -1,0 +1,45 @@
+"""What VMs can request of a fleet: what is there, and what its GPUs could be given.
+
+Profiles of boards that are not there yet are among them, for a change may add these boards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from laneway.core.fleet import backed
+from laneway.core.fleet.made_up import boards
+from laneway.core.fleet.model import Fleet
+from laneway.core.names import instance_resource_name, vgpu_resource_name
+
+
+def profiles(fleet: Fleet, coming: Iterable[str] = ()) -> set[str]:
+    """All vGPU profiles, MIG-backed ones as well; `coming`: boards that a change adds."""
+    names = {name for gpu in fleet.gpus for name in gpu.profiles}
+    names |= {vgpu.profile for gpu in fleet.gpus for vgpu in gpu.vgpus}
+    names |= set(mig_backed(fleet).values())
+    every = boards()
+    # A board that is there has the names of its driver, which win over those of the catalogue.
+    there = {name.rpartition(" ")[2] for name in names}
+    names |= {
+        name for board in coming for name in every[board][1] if name.rpartition(" ")[2] not in there
+    }
+    return names
+
+
+def mig_backed(fleet: Fleet) -> dict[str, str]:
+    """The MIG-backed profiles of its GPUs, by resource."""
+    kinds = dict.fromkeys((gpu.device, gpu.profiles) for gpu in fleet.gpus)
+    return {resource: name for one in kinds for resource, name in backed.profiles(*one).items()}
+
+
+def instances(fleet: Fleet) -> set[str]:
+    """The resources of the kinds of GPU instances that its GPUs have."""
+    kinds = {one for gpu in fleet.gpus for one in backed.kinds(gpu)}
+    return {instance_resource_name(one.name) for one in kinds}
+
+
+def resources(fleet: Fleet) -> set[str]:
+    """All resources, by their names."""
+    found = {vgpu_resource_name(name) for name in profiles(fleet, boards())}
+    return found | instances(fleet) | {one.resource for one in fleet.devices}
