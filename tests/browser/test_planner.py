@@ -37,7 +37,8 @@ def test_a_person_plans_on_a_file_and_on_the_cluster(administrator: Person) -> N
     expect(page.get_by_text("fleet.json is read.")).to_be_visible()
     expect(answer).to_contain_text("Planned on 2 nodes, 2 GPUs and 2 VMs.")
 
-    device = page.get_by_label("Device of each VM", exact=True)
+    vms = page.get_by_role("group", name="VMs to add")
+    device = vms.get_by_label("Device of each VM", exact=True).first
     device.select_option(Q48)
     expect(answer).to_contain_text("No: of 1 VM there is room for 0.")
     expect(answer).to_contain_text("2 GPUs with vGPUs of another size in use")
@@ -46,9 +47,9 @@ def test_a_person_plans_on_a_file_and_on_the_cluster(administrator: Person) -> N
         "start the stopped d/"
     )
     axe(page)
-    page.get_by_label("VMs", exact=True).first.fill("0")
+    vms.get_by_label("VMs", exact=True).first.fill("0")
     expect(answer).to_contain_text("Enter a number from 1 to 10,000.")
-    page.get_by_label("VMs", exact=True).first.fill("2")
+    vms.get_by_label("VMs", exact=True).first.fill("2")
     expect(answer).to_contain_text("No: of 2 VMs there is room for 0.")
     page.get_by_role("group", name="Nodes to add").get_by_label("Server").first.select_option(
         "l40s"
@@ -58,9 +59,30 @@ def test_a_person_plans_on_a_file_and_on_the_cluster(administrator: Person) -> N
     leave = page.get_by_role("group", name="Nodes that are drained or lost")
     leave.get_by_label("Node").first.fill("l40s-9")
     expect(answer).to_contain_text("the fleet has no node l40s-9. Did you mean")
+    expect(leave.get_by_label("Node").first).to_have_attribute("aria-invalid", "true")
+    expect(leave.get_by_text("the fleet has no node l40s-9.")).to_be_visible()
     page.reload()
     expect(answer).to_contain_text("the fleet has no node l40s-9.")
-    expect(device.first).to_have_value(Q48)
+    expect(device).to_have_value(Q48)
+    axe(page)
+    leave.get_by_label("Node").first.fill("")
+
+    vms.get_by_label("Another device", exact=True).first.select_option(Q24)
+    vms.get_by_label("Per VM", exact=True).nth(1).fill("3")
+    expect(answer).to_contain_text("no node has room for all of its devices at once")
+    vms.get_by_label("Only on nodes labelled").first.fill("zone")
+    expect(vms.get_by_text("Enter labels as KEY=VALUE")).to_be_visible()
+    vms.get_by_label("Only on nodes labelled").first.fill("")
+    device.select_option("")
+    vms.get_by_label("Another device", exact=True).first.select_option("")
+    changed = page.get_by_role("group", name="VMs that request other devices")
+    changed.get_by_label("VM, or a label of VMs").first.fill("d/0")
+    expect(changed.get_by_text("Choose a device.")).to_be_visible()
+    changed.get_by_label("Device of each VM", exact=True).first.select_option(Q48)
+    expect(answer.get_by_role("row").filter(has_text="d/0")).to_contain_text("node new-l40s-1")
+    expect(answer.get_by_label("Command that asks the same")).to_have_text(
+        f"laneway plan what-if --from fleet.json --add-nodes '1x l40s' --change d/0:{Q48}=1"
+    )
     axe(page)
 
     page.get_by_role("button", name="Forget the file").click()

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from laneway.core.fleet import backed
 from laneway.core.fleet.made_up import boards
 from laneway.core.fleet.model import Fleet
+from laneway.core.mig.profiles import expected_profiles
 from laneway.core.names import instance_resource_name, vgpu_resource_name
 
 
@@ -35,8 +36,10 @@ def mig_backed(fleet: Fleet) -> dict[str, str]:
 
 def instances(fleet: Fleet) -> set[str]:
     """The resources of the kinds of GPU instances that its GPUs have."""
-    kinds = {one for gpu in fleet.gpus for one in backed.kinds(gpu)}
-    return {instance_resource_name(one.name) for one in kinds}
+    boards_ = {gpu.device for gpu in fleet.gpus if not gpu.instance_profiles}
+    names = {one.name for device in boards_ for one in expected_profiles(device)}
+    names |= {one.name for gpu in fleet.gpus for one in gpu.instance_profiles}
+    return set(map(instance_resource_name, names))
 
 
 def resources(fleet: Fleet) -> set[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from laneway.core.fleet.changes import carried_out
 from laneway.core.fleet.known import ChangeError
 from laneway.core.fleet.model import Fleet
 from laneway.core.fleet.moves import Moves, Outcome
@@ -15,6 +16,7 @@ from laneway.core.fleet.remedy import moves_for
 from laneway.core.fleet.what_if import Answer, what_if
 from laneway.views.planning import moves as move_words
 from laneway.views.planning import what_if as words
+from laneway.views.planning.command import command
 from laneway.web.pages.planner.fields import Read
 
 EFFORT = 30_000
@@ -49,16 +51,37 @@ class Said(NamedTuple):
     """What the search for moves found; empty: none was made."""
     steps: tuple[str, ...] = ()
     staying: tuple[str, ...] = ()
+    command: str = ""
+    """That asks the same in a terminal; empty: nothing is changed."""
 
 
-def answered(fleet: Fleet, read: Read) -> Said | str:
-    """The answer; a text: why there is none."""
+class Wrong(NamedTuple):
+    """Why there is no answer."""
+
+    field: str
+    """The field of the form that it is about."""
+    words: str
+
+
+def answered(fleet: Fleet, read: Read, source: str) -> Said | Wrong:
+    """The answer; `source`: the name of an uploaded file, empty for the cluster."""
     try:
         found = what_if(fleet, read.changes)
         moves = moves_for(fleet, read.changes, found, EFFORT)
     except ChangeError as error:
-        return str(error)
-    return _said(found, moves)
+        return Wrong(_field(fleet, read), str(error))
+    same = command(read.changes, source) if read.changes else ""
+    return _said(found, moves)._replace(command=same)
+
+
+def _field(fleet: Fleet, read: Read) -> str:
+    """Of the first change that is not possible on the fleet."""
+    for number, field in enumerate(read.fields, 1):
+        try:
+            carried_out(fleet, read.changes[:number])
+        except ChangeError:
+            return field
+    return ""
 
 
 def _said(found: Answer, moves: Moves | None) -> Said:

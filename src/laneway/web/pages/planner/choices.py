@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
+from laneway.core.fleet import resources
 from laneway.core.fleet.made_up import SERVERS, boards
 from laneway.core.fleet.model import Fleet
 from laneway.core.gpu.modes import Mode
 from laneway.core.names import is_vgpu_resource, vgpu_resource_name
+from laneway.core.vgpu.profiles import by_sharing
 from laneway.views.order import natural
 from laneway.web.pages.planner.fields import Row
 
@@ -23,12 +26,20 @@ class Choices(NamedTuple):
     """Values with their labels."""
 
     vgpus: Options
+    """Time-sliced."""
+    backed: Options
+    """In GPU instances."""
+    instances: Options
+    """For containers."""
     devices: Options
     boards: Options
     servers: Options
     modes: Options
     nodes: list[str]
     gpus: list[str]
+    vms: list[str]
+    labels: list[str]
+    """Of nodes: `KEY=VALUE`."""
 
 
 def choices(fleet: Fleet, adding: Iterable[Row]) -> Choices:
@@ -42,22 +53,31 @@ def choices(fleet: Fleet, adding: Iterable[Row]) -> Choices:
         for key in ("board", "server")
         if (word := row.get(key, "").lower()) in by_word
     }
-    names = {name for gpu in fleet.gpus for name in gpu.profiles}
-    names |= {vgpu.profile for gpu in fleet.gpus for vgpu in gpu.vgpus}
-    tails = {name.rpartition(" ")[2] for name in names}
-    names |= {
-        name for board in coming for name in every[board][1] if name.rpartition(" ")[2] not in tails
-    }
+    sliced, backed = by_sharing(resources.profiles(fleet, coming))
     devices = {one.resource for one in fleet.devices if not is_vgpu_resource(one.resource)}
     return Choices(
-        vgpus=[(vgpu_resource_name(one), one) for one in sorted(names, key=natural)],
+        vgpus=_profiles(sliced),
+        backed=_profiles(backed),
+        instances=[(one, one) for one in sorted(resources.instances(fleet), key=natural)],
         devices=[(one, one) for one in sorted(devices, key=natural)],
         boards=_boards(),
         servers=[(word, f"{word} ({count} x {one})") for word, (one, count) in SERVERS.items()],
         modes=[(str(mode), str(mode)) for mode in Mode],
         nodes=sorted((node.name for node in fleet.nodes), key=natural)[:_LISTED],
         gpus=sorted((gpu.name for gpu in fleet.gpus), key=natural)[:_LISTED],
+        vms=sorted((vm.name for vm in fleet.vms), key=natural)[:_LISTED],
+        labels=sorted(_labels(fleet), key=natural)[:_LISTED],
     )
+
+
+def _profiles(names: Iterable[str]) -> Options:
+    return [(vgpu_resource_name(one), one) for one in sorted(names, key=natural)]
+
+
+def _labels(fleet: Fleet) -> set[str]:
+    """Those that differ between nodes: what all have selects nothing."""
+    counts = Counter(pair for node in fleet.nodes for pair in node.labels.items())
+    return {f"{key}={value}" for (key, value), n in counts.items() if n < len(fleet.nodes)}
 
 
 @lru_cache(maxsize=1)

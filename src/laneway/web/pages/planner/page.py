@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from laneway.core.fleet.model import Fleet
@@ -12,7 +12,7 @@ from laneway.kube.resource import Key
 from laneway.web.caches import Change
 from laneway.web.page import Context, Page
 from laneway.web.pages.planner import fields, source
-from laneway.web.pages.planner.answer import Said, answered
+from laneway.web.pages.planner.answer import Said, Wrong, answered
 from laneway.web.pages.planner.choices import choices
 from laneway.web.planning import FILE_BYTES
 from laneway.web.visit import Visit
@@ -32,6 +32,8 @@ class Plan(NamedTuple):
     ledger: Ledger | None
     problem: str = ""
     said: Said | None = None
+    wrong: Mapping[str, str] = {}
+    """Problems by field."""
 
 
 async def _prepare(visit: Visit) -> None:
@@ -45,10 +47,12 @@ async def _plan(visit: Visit) -> Plan:
         return Plan(None, found.ledger, found.problem)
     read = fields.read(visit.place, visit.texts)
     if read.wrong:
-        return Plan(fleet, found.ledger)
-    said = await visit.site.planning.thread.run(lambda: answered(fleet, read))
-    if isinstance(said, str):
-        return Plan(fleet, found.ledger, said)
+        return Plan(fleet, found.ledger, wrong=read.wrong)
+    own = source.uploaded(visit) if source.chosen(visit) == source.FILE else None
+    name = own.name if own is not None else ""
+    said = await visit.site.planning.thread.run(lambda: answered(fleet, read, name))
+    if isinstance(said, Wrong):
+        return Plan(fleet, found.ledger, wrong={said.field: said.words})
     return Plan(fleet, found.ledger, said=said)
 
 
@@ -80,7 +84,9 @@ def _context(visit: Visit) -> Context:
         "unreadable": fleet.unreadable if fleet else (),
         "rows": rows,
         "choices": choices(fleet or Fleet(), (*rows["gpus"], *rows["nodes"])),
-        "wrong": fields.read(place, visit.texts).wrong,
+        "shown_devices": fields.shown_devices,
+        "counts_of": fields.COUNTS,
+        "wrong": plan.wrong,
         "problem": plan.problem,
         "said": plan.said,
         "problems": visit.problems,

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from itertools import count
 from typing import NamedTuple
 
+import msgspec
+
 from laneway.controllers.ledger.demands import of_container_pod
 from laneway.controllers.ledger.objects import Pod
 from laneway.core.fleet.model import Fleet
@@ -89,8 +91,8 @@ async def _cluster(visit: Visit) -> Source:
     def make() -> Fleet:
         vgpus, cards, claims, migs = objects
         assembled = assemble(gpus, vgpus, cards=cards, claims=claims, migs=migs)
-        name = Names(seen, texts("planner.hidden_vm"))
-        return of_ledger(ledger, assembled, name=name, containers=containers)
+        names = Names(seen, texts("planner.hidden_vm"))
+        return names.unlabelled(of_ledger(ledger, assembled, name=names, containers=containers))
 
     changes = caches.gpus.store.changes, caches.migs.store.changes, pods
     return Source(await visit.site.planning.fleet(make, seen, ledger, *changes), ledger)
@@ -118,3 +120,11 @@ class Names:
             is_pod = consumer.kind is ConsumerKind.POD
             self._given[consumer] = f"pod {name}" if is_pod else name
         return self._given[consumer]
+
+    def unlabelled(self, fleet: Fleet) -> Fleet:
+        """The fleet in which the VMs that have a number have no labels to ask about."""
+        hidden = set(self._given.values())
+        vms = (
+            msgspec.structs.replace(vm, labels={}) if vm.name in hidden else vm for vm in fleet.vms
+        )
+        return msgspec.structs.replace(fleet, vms=tuple(vms))
