@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from laneway.cli import cli
 from laneway.core.fleet.inventory_file import write
 from laneway.core.fleet.made_up import made_up
-from laneway.core.fleet.model import Vgpu
+from laneway.core.fleet.model import Vgpu, Vm
 
 _ALL_SERVED = """\
 Served: 34 of 34 vGPUs, 336 GiB.
@@ -63,7 +63,8 @@ def test_the_objects_name_their_gpus_and_have_what_is_in_use(tmp_path: Path) -> 
     held = Vgpu(name="v", profile="NVIDIA A2-4Q", slot=0, holder="default/vm")
     gpu = replace(fleet.gpus[0], mode="MixedSize", vgpus=(held,))
     path = tmp_path / "fleet.json"
-    path.write_text(write(replace(fleet, gpus=(gpu,)), as_json=True))
+    vm = Vm(name="default/vm", node="a2-1", requests={"nvidia.com/NVIDIA_A2-4Q": 1})
+    path.write_text(write(replace(fleet, gpus=(gpu,), vms=(vm,)), as_json=True))
     asked = _ask("--from", str(path), "A2-8Q", "A2-4Q", "--name", "lab", "-o", "yaml")
     [layout] = yaml.safe_load(asked.output)["items"]
     assert layout["kind"] == "VGPULayout"

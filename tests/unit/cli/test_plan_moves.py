@@ -65,7 +65,7 @@ def test_vgpus_in_the_way_come_first(tmp_path: Path) -> None:
     free = Vgpu(name="node1-00000a006", profile="NVIDIA L40S-12Q")
     gpu = msgspec.structs.replace(fleet.gpus[0], vgpus=(free,))
     file = tmp_path / "fleet.yaml"
-    file.write_text(write(msgspec.structs.replace(fleet, gpus=(gpu,))))
+    file.write_text(write(msgspec.structs.replace(fleet, gpus=(gpu,), vms=())))
     assert _ask("L40S-24Q=2", source=str(file)).output == (
         "Yes: no VM has to move.\n"
         "  first disable VGPUDevice node1-00000a006: it is in the way, and no VM has it\n"

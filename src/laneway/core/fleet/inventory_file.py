@@ -2,9 +2,10 @@
 
 A file is read strictly: an unknown field, a wrong type, a name that stands for two things or for
 none is an error that names its place, for a plan on half of a fleet would look like one on all of
-it. It is written deterministically, so that two exports can be compared line by line. YAML is for
-people and JSON for large fleets; what is read is told by how the text begins. Serial numbers and
-UUIDs have no field and therefore cannot be in it.
+it. Holders and profiles that the file does not explain can come from a real export, so they are
+told among what could not be read (`doubts`). It is written deterministically, so that two exports
+can be compared line by line. YAML is for people and JSON for large fleets; what is read is told by
+how the text begins. Serial numbers and UUIDs have no field and therefore cannot be in it.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 import msgspec
-import yaml
 
 from kubebasics import yaml_text
-from laneway.core.fleet import board
+from laneway.core.fleet import backed, board
+from laneway.core.fleet.doubts import doubts
 from laneway.core.fleet.model import Fleet, Gpu
 from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, mode_named
 from laneway.core.vgpu.profiles import MIB_PER_GIB, profile
@@ -46,7 +47,7 @@ def write(fleet: Fleet, *, as_json: bool = False) -> str:
         encoded = msgspec.json.encode(document, order="deterministic")
         return f"{msgspec.json.format(encoded, indent=1).decode()}\n"
     plain = msgspec.to_builtins(document, order="deterministic")
-    return str(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100))
+    return yaml_text.write(plain)
 
 
 def read(content: bytes) -> Fleet:
@@ -55,7 +56,8 @@ def read(content: bytes) -> Fleet:
     problem = next(_problems(found), "")
     if problem:
         raise InventoryError(problem)
-    return found
+    told = [one for one in doubts(found) if one not in found.unreadable]
+    return msgspec.structs.replace(found, unreadable=(*found.unreadable, *told))
 
 
 def _decoded(content: bytes, kind: type[_File], what: str) -> _File:
@@ -137,16 +139,20 @@ def _problems(fleet: Fleet) -> Iterator[str]:
 
 
 def _misplaced(where: str, gpu: Gpu) -> Iterator[str]:
-    """Time-sliced vGPUs that the board does not have, or not so many of."""
+    """Of vGPUs, those that the board does not have, or not so many of."""
     card = board.card(gpu)
+    in_instances = set(backed.profiles(gpu.device, gpu.profiles).values())
     taken = 0
     for number, vgpu in enumerate(gpu.vgpus):
         known = profile(vgpu.profile)
-        if not card.kinds or known is None or known.mig_backed:
+        if not card.kinds or known is None:
             continue
-        if vgpu.profile not in card.kinds:
-            yield f"{where}.vgpus[{number}].profile: the board has no {vgpu.profile}"
-        taken += known.framebuffer_mib
+        if vgpu.profile not in (in_instances if known.mig_backed else card.kinds):
+            yield (
+                f"{where}.vgpus[{number}].profile: the board has no {vgpu.profile}. Write a "
+                "profile of the board, or correct the device id of the GPU"
+            )
+        taken += 0 if known.mig_backed else known.framebuffer_mib
     if taken > card.region * MIB_PER_GIB:
         yield f"{where}.vgpus: they take {taken // MIB_PER_GIB} GiB, the GPU has {card.region}"
 

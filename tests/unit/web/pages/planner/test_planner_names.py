@@ -15,3 +15,11 @@ def test_what_may_not_be_seen_has_a_number() -> None:
     names = Names(frozenset({SEEN._replace(name="")}), "hidden VM")
     fleet = of_ledger(build(Facts((), demands, ())), (), name=names)
     assert [vm.name for vm in fleet.vms] == ["mine/web", "hidden VM 1"]
+
+
+def test_labels_of_what_may_not_be_seen_cannot_be_asked_about() -> None:
+    labels = {"pool": "web"}
+    demands = tuple(Demand(one, Phase.PENDING, {"r": 1}, labels=labels) for one in (SEEN, HIDDEN))
+    names = Names(frozenset({SEEN._replace(name="")}), "hidden VM")
+    fleet = names.unlabelled(of_ledger(build(Facts((), demands, ())), (), name=names))
+    assert {vm.name: vm.labels for vm in fleet.vms} == {"mine/web": labels, "hidden VM 1": {}}
