@@ -52,7 +52,6 @@ def show_history(
     asked: Asked, url: str, ca_file: str, output: str | None, where: ClusterChoice
 ) -> None:
     """Print the history. Raises Failure."""
-    address = _checked(url)
     vm = asked.vm
     if vm and "/" not in vm:
         vm = f"{connection.namespace_of(where)}/{vm}"
@@ -60,19 +59,36 @@ def show_history(
     if not vm and where.namespace is not None:
         fields["namespace"] = where.namespace
     query = {name: value for name, value in fields.items() if value}
+    [found] = pages(query, url, ca_file, where)
+    show(_view(found), output)
+
+
+def pages(
+    query: Mapping[str, str], url: str, ca_file: str, where: ClusterChoice, most: int = 1
+) -> list[Mapping[str, Any]]:
+    """The answers of the interface to a query, the newest entries first. Raises Failure.
+
+    `most`: so many pages are asked for; the last one has `continue` where there are more.
+    """
+    address = _checked(url)
     try:
         known = config.load(where.kubeconfig, where.context)
         ca = Pem(ca_file) if ca_file else None
         site = replace(known, cluster=Cluster(address, ca))
-        found = asyncio.run(interrupts.interruptible(_asked(site, {**query, "limit": _LIMIT})))
+        asking = _asked(site, {**query, "limit": _LIMIT}, most)
+        return asyncio.run(interrupts.interruptible(asking))
     except KubeError as error:
         raise _failure(error, address) from error
-    show(_view(found), output)
 
 
-async def _asked(site: ClusterConfig, query: Mapping[str, str]) -> Mapping[str, Any]:
+async def _asked(
+    site: ClusterConfig, query: Mapping[str, str], most: int
+) -> list[Mapping[str, Any]]:
+    found: list[Mapping[str, Any]] = []
     async with Client(site, connect_delays=()) as client:
-        found: Mapping[str, Any] = msgspec.json.decode(await client.raw(PATH, query))
+        while not found or (found[-1]["continue"] and len(found) < most):
+            after = {"continue": found[-1]["continue"]} if found else {}
+            found.append(msgspec.json.decode(await client.raw(PATH, {**query, **after})))
     return found
 
 

@@ -153,3 +153,19 @@ async def the_command_tells_the_same(site: SimulatedSite, data: Path) -> None:
     done = await ended(await started(*arguments, kubeconfig=kubeconfig))
     assert "VM team/first" in done.out
     assert "not observed" in done.out
+    planned = ("plan", "layout", "--since", "1d", "--url", site.address)
+    done = await ended(await started(*planned, kubeconfig=kubeconfig))
+    assert done.status == 0, done.err
+    assert done.out == (
+        "No VM waits for a vGPU, and no more were in use at a time since 1d than now.\n"
+    )
+    stop_vm(site, "other", "second")
+    await entries(site, lambda items: all(one["to"] for one in items))
+    for vm in ("team/virtualmachines/first", "other/virtualmachines/second"):
+        site.api.call(f"/apis/kubevirt.io/v1/namespaces/{vm}", "DELETE")
+    done = await ended(await started(*planned, kubeconfig=kubeconfig))
+    assert done.status == 0, done.err
+    assert done.out.startswith(
+        "Demand: 1 x A2-4Q; in use 0, at most 1 at a time since 1d.\nServed: 1 of 1 vGPUs, 4 GiB.\n"
+    )
+    assert "the history has times in which nothing was observed" in done.err

@@ -15,6 +15,8 @@ from laneway.cli import cli
 from laneway.core.fleet.inventory_file import write
 from laneway.core.fleet.made_up import made_up
 from laneway.core.fleet.model import Vgpu, Vm
+from laneway.core.ledger.facts import Phase
+from support.planning import Q24, half_used
 
 _ALL_SERVED = """\
 Served: 34 of 34 vGPUs, 336 GiB.
@@ -90,3 +92,26 @@ def test_without_the_solver_the_command_says_how_to_install_it(
     asked = _ask("--from", "l40s", "L40S-24Q")
     assert asked.output == ""
     assert "pip install 'laneway[planner]'" in str(asked.exception)
+
+
+def test_without_profiles_the_demand_is_what_waits(tmp_path: Path) -> None:
+    waits = Vm(name="d/w", phase=Phase.PENDING, requests={Q24: 1})
+    path = tmp_path / "fleet.json"
+    path.write_text(write(half_used(1, waits), as_json=True))
+    asked = _ask("--from", str(path))
+    assert asked.return_value == 0
+    assert asked.output.startswith(
+        "Demand: 1 x L40S-24Q; in use 1, 1 requested by VMs that wait.\n"
+        "Served: 1 of 1 vGPUs, 24 GiB.\n"
+    )
+    path.write_text(write(half_used(1), as_json=True))
+    asked = _ask("--from", str(path))
+    assert (asked.return_value, asked.output) == (
+        0,
+        "No VM waits for a vGPU. Name profiles, or look at the history: --since 7d.\n",
+    )
+
+
+def test_profiles_are_named_or_taken_from_the_history() -> None:
+    asked = _ask("--from", "l40s", "L40S-24Q", "--since", "7d")
+    assert isinstance(asked.exception, click.BadParameter)

@@ -8,6 +8,22 @@ from laneway.cli import completion
 from laneway.cli.cluster_options import ClusterChoice, cluster_options
 from laneway.cli.commands.options import output_option
 
+url_option = click.option(
+    "--url",
+    metavar="URL",
+    envvar="LANEWAY_URL",
+    show_envvar=True,
+    default="http://127.0.0.1:7480",
+    show_default=True,
+    help="The address of the web interface, which keeps the history.",
+)
+ca_file_option = click.option(
+    "--ca-file",
+    metavar="PATH",
+    default="",
+    help="The authorities of its certificate (PEM). Default: those of the system.",
+)
+
 
 @click.command(
     epilog="""\b
@@ -18,21 +34,8 @@ Examples:
     laneway history --node node1 -o json
 """
 )
-@click.option(
-    "--url",
-    metavar="URL",
-    envvar="LANEWAY_URL",
-    show_envvar=True,
-    default="http://127.0.0.1:7480",
-    show_default=True,
-    help="The address of the web interface, which keeps the history.",
-)
-@click.option(
-    "--ca-file",
-    metavar="PATH",
-    default="",
-    help="The authorities of its certificate (PEM). Default: those of the system.",
-)
+@url_option
+@ca_file_option
 @click.option(
     "--vm",
     metavar="[NAMESPACE/]NAME",

@@ -6,6 +6,7 @@ import click
 
 from laneway.cli import completion
 from laneway.cli.cluster_options import ClusterChoice, cluster_options
+from laneway.cli.commands.history import ca_file_option, url_option
 from laneway.cli.commands.options import NumberRange, output_option, plain_output_option
 from laneway.cli.groups import Group
 
@@ -201,12 +202,22 @@ def moves(
 Examples:
     laneway plan layout --from '8x l40s' L40S-24Q=4 L40S-8Q=30
     laneway plan layout -o yaml L40S-24Q=4 | kubectl apply -f -
+    laneway plan layout --since 30d
 
 Exit status: 0 all is served, 3 not all, 1 the question could not be answered.
 """
 )
-@click.argument("profiles", metavar="PROFILE[=COUNT]...", nargs=-1, required=True)
+@click.argument("profiles", metavar="[PROFILE=COUNT]...", nargs=-1)
 @source_option
+@click.option(
+    "--since",
+    metavar="TIME",
+    default="",
+    help="Without profiles: also serve the most vGPUs that were in use at a time after this time, "
+    "such as 30d, 12h or 2026-01-31T08:00:00Z. It comes from the history of the web interface.",
+)
+@url_option
+@ca_file_option
 @click.option(
     "--seconds",
     type=NumberRange(0, 3600),
@@ -221,6 +232,9 @@ def layout(
     *,
     profiles: tuple[str, ...],
     source: str | None,
+    since: str,
+    url: str,
+    ca_file: str,
     seconds: float,
     name: str,
     output: str | None,
@@ -228,12 +242,16 @@ def layout(
 ) -> int:
     """Find the modes and vGPUs of GPUs that serve most of a demand.
 
-    vGPUs in use stay. The demand comes in addition to them. -o yaml prints VGPULayouts that can be
-    applied.
+    vGPUs in use stay. The demand comes in addition to them. Without profiles, it is what the VMs
+    request that wait. -o yaml prints VGPULayouts that can be applied.
     """
     from laneway.cli.planning.layout import answer
+    from laneway.cli.planning.seen import Past
 
-    return answer(profiles, source, seconds=seconds, name=name, output=output, where=where)
+    past = Past(since, url, ca_file)
+    return answer(
+        profiles, source, past=past, seconds=seconds, name=name, output=output, where=where
+    )
 
 
 @plan.command(

@@ -5,7 +5,7 @@ The printed objects can be applied as they are. They name their GPUs, so no othe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
@@ -18,6 +18,7 @@ from laneway.cli import table
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure
 from laneway.cli.output import View, object_name, show
+from laneway.cli.planning.seen import Past, demand_of, report
 from laneway.cli.planning.sources import fleet_of
 from laneway.cli.planning.wanted import in_full
 from laneway.cli.statuses import ExitStatus
@@ -33,9 +34,10 @@ _NAMED = 3
 
 
 def answer(
-    profiles: Iterable[str],
+    profiles: Sequence[str],
     source: str | None,
     *,
+    past: Past,
     seconds: float,
     name: str,
     output: str | None,
@@ -46,24 +48,33 @@ def answer(
         raise click.BadParameter(
             f"--name {name!r}: no object can have this name. Use small letters, digits and -"
         )
+    if profiles and past.since:
+        raise click.BadParameter("name profiles, or take them from the history with --since")
     asked = question.requested(profiles)
     fleet = fleet_of(source, where)
+    heading: tuple[str, ...] = ()
+    if profiles:
+        wanted = in_full(fleet, asked)
+    else:
+        seen = demand_of(fleet, past, where)
+        wanted, heading = seen.more, tuple(report(seen, past))
     try:
-        found = recommend(fleet, in_full(fleet, asked), seconds=seconds)
+        found = recommend(fleet, wanted, seconds=seconds)
     except SolverMissingError:
         raise Failure(
             "cannot search for a layout: the solver HiGHS is not installed. "
             "Install it: pip install 'laneway[planner]'"
         ) from None
-    show(_view(found, layouts(found, name)), output)
+    show(_view(found, layouts(found, name), heading), output)
     return ExitStatus.DONE if found.served == found.demand else ExitStatus.NO
 
 
-def _view(found: Recommendation, made: list[VGPULayout]) -> View:
+def _view(found: Recommendation, made: list[VGPULayout], heading: Sequence[str]) -> View:
     def text(wide: bool) -> str:
         rows = tuple(_row(one, wide=wide) for one in made)
         shown = table.text(_COLUMNS, [table.Section("", rows)]) if rows else ""
-        lines = (part for line in _report(found) for part in table.indented(line))
+        said = (*heading, *(_report(found) if found.demand else ()))
+        lines = (part for line in said for part in table.indented(line))
         return "".join(f"{line}\n" for line in lines) + shown
 
     return View(

@@ -68,14 +68,14 @@ def what_if(fleet: Fleet, changes: Iterable[Change]) -> Answer:
     today = Room(fleet)
     room = Room(after.fleet, today)
     known = {vm.name for vm in after.to_place}
-    waiting = [vm for vm in _waiting(fleet) if vm.name not in known]
-    wanted = {vm.name for vm in (after.to_place if asked else waiting)}
+    waits = [vm for vm in waiting(fleet) if vm.name not in known]
+    wanted = {vm.name for vm in (after.to_place if asked else waits)}
     before = {vm.name: vm.node for vm in fleet.vms}
     placed, refused = [], []
     # Those that wait had asked before any new VM; those that a change moves are running already.
     first = [vm for vm in after.to_place if vm.name in before]
     new = [vm for vm in after.to_place if vm.name not in before]
-    for group in (first, waiting, new):
+    for group in (first, waits, new):
         for vm, spot in room.place_all(group):
             if spot is None:
                 refused.append(Refused(vm.name, room.why_not(vm)))
@@ -85,7 +85,7 @@ def what_if(fleet: Fleet, changes: Iterable[Change]) -> Answer:
                         vm=vm.name, node=spot[0], before=before.get(vm.name, ""), devices=spot[1]
                     )
                 )
-    resources = {name for vm in (*after.to_place, *waiting) for name in vm.requests}
+    resources = {name for vm in (*after.to_place, *waits) for name in vm.requests}
     return Answer(
         placed=tuple(placed),
         refused=tuple(one for one in refused if one.vm in wanted),
@@ -95,7 +95,7 @@ def what_if(fleet: Fleet, changes: Iterable[Change]) -> Answer:
     )
 
 
-def _waiting(fleet: Fleet) -> list[Vm]:
+def waiting(fleet: Fleet) -> list[Vm]:
     """VMs that are to run and lack devices, the oldest first."""
     pending = [
         vm
