@@ -106,7 +106,7 @@ def test_gpus_in_mig_modes_are_a_change_and_their_devices_have_short_names() -> 
     assert asked.output.startswith("No: of 4 VMs there is room for 3.")
 
 
-@pytest.mark.parametrize("command", ["moves", "layout", "mix"])
+@pytest.mark.parametrize("command", ["moves", "mix"])
 def test_mig_backed_vgpus_are_refused_where_only_time_slices_are_planned(command: str) -> None:
     arguments = ["plan", command, "--from", "a100", "A100-1-5C=2"]
     said = CliRunner().invoke(cli, arguments, standalone_mode=False).exception

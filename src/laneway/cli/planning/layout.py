@@ -54,7 +54,7 @@ def answer(
     fleet = fleet_of(source, where)
     heading: tuple[str, ...] = ()
     if profiles:
-        wanted = in_full(fleet, asked)
+        wanted = in_full(fleet, asked, in_instances=True)
     else:
         seen = demand_of(fleet, past, where)
         wanted, heading = seen.more, tuple(report(seen, past))

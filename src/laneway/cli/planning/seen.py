@@ -72,4 +72,4 @@ def report(found: Demand, past: Past) -> Iterator[str]:
         waits = f", {one.waiting} requested by VMs that wait" if one.waiting else ""
         yield f"Demand: {count} x {short_name(name)}; in use {one.in_use}{once}{waits}."
     if found.nowhere:
-        yield f"Left out, because no GPU offers it as a time-sliced vGPU: {few(found.nowhere)}."
+        yield f"Left out, because no GPU offers it: {few(found.nowhere)}."

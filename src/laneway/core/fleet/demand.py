@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from laneway.core.fleet import board
+from laneway.core.fleet import board, resources
 from laneway.core.fleet.model import Fleet
 from laneway.core.fleet.what_if import waiting
 from laneway.core.names import is_vgpu_resource, vgpu_resource_name
@@ -46,9 +46,9 @@ class Demand(msgspec.Struct, frozen=True):
     """What there is demand for."""
 
     profiles: Mapping[str, Seen]
-    """Those that GPUs of the fleet offer by time, by the names that they have for them."""
+    """Those that GPUs of the fleet offer, by the names that they have for them."""
     nowhere: tuple[str, ...] = ()
-    """Profiles or resources with demand that no GPU of the fleet offers by time."""
+    """Profiles or resources with demand that no GPU of the fleet offers."""
 
     @property
     def more(self) -> dict[str, int]:
@@ -85,7 +85,7 @@ def demand(fleet: Fleet, most: Mapping[str, int]) -> Demand:
     for vm in waiting(fleet):
         waits.update({name: n for name, n in vm.requests.items() if is_vgpu_resource(name)})
     once = {vgpu_resource_name(name): number for name, number in most.items()}
-    offered = board.by_resource(fleet)
+    offered = {**board.by_resource(fleet), **resources.mig_backed(fleet)}
     every = sorted({*in_use, *waits, *once})
     return Demand(
         {

@@ -49,6 +49,6 @@ def test_what_is_in_use_is_served_already() -> None:
     assert demand(without, {"NVIDIA L40S-24Q": 3}).more == {}
 
 
-def test_what_no_gpu_offers_by_time_is_named() -> None:
+def test_what_no_gpu_offers_is_named() -> None:
     found = demand(half_used(1), {"NVIDIA A40-8Q": 1, "GRID A100-1-5C": 2})
     assert found.nowhere == ("nvidia.com/GRID_A100-1-5C", "nvidia.com/NVIDIA_A40-8Q")

@@ -1,20 +1,23 @@
 """The layout over a fleet that serves most of a demand, GPU by GPU, with a bound on any other.
 
 vGPUs in use stay where they are, in the mode that their GPU has. Each GPU of the answer is held to
-`placement.arrange`: what the driver would not make there is left out. So the answer can always be
+`placement.arrange`, or in the mode MIGBacked to what an agent does there: what the driver would not
+make is left out. So the answer can always be
 applied, and `optimal` is said only where it reaches the bound all the same.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from laneway.core.fleet.model import Fleet
+from laneway.core.fleet.recommend import in_instances
+from laneway.core.fleet.recommend.builder import Program, Variable
 from laneway.core.fleet.recommend.classes import GpuClass, classes
-from laneway.core.fleet.recommend.program import Program, Variable, program
+from laneway.core.fleet.recommend.program import program
 from laneway.core.fleet.recommend.solve import solve
 from laneway.core.gpu.modes import Mode
 from laneway.core.vgpu.card import MOST_TIME_SLICED
@@ -56,8 +59,8 @@ def recommend(
     fleet: Fleet, demand: Mapping[str, int], *, seconds: float = SECONDS
 ) -> Recommendation:
     """The best layout found within a time. Raises SolverMissingError."""
-    groups = classes(fleet)
     wanted = {name: count for name, count in demand.items() if count > 0}
+    groups = classes(fleet)
     asked = program(groups, wanted)
     found = solve(asked, seconds)
     layouts = [
@@ -103,12 +106,23 @@ def _of_class(group: GpuClass, counted: _Counted) -> Iterator[GpuLayout]:
             for other, many in counted
             if (other.what, other.mode, other.size) == ("vgpus", one.mode, one.size)
         ]
-        dealt = _deal_runs if one.mode is Mode.MIXED_SIZE else _deal
-        for new in dealt(group, vgpus, count):
-            kept = _arranged(group, new, mixed=one.mode is Mode.MIXED_SIZE)
+        for new in _dealt(group, one.mode, counted, vgpus, count):
+            if one.mode is Mode.MIG_BACKED:
+                kept = in_instances.kept(group, new)
+            else:
+                kept = _arranged(group, new, mixed=one.mode is Mode.MIXED_SIZE)
             gpu = next(gpus)
             if kept:
                 yield GpuLayout(gpu.name, gpu.node, one.mode, kept, held)
+
+
+def _dealt(
+    group: GpuClass, mode: Mode, counted: _Counted, vgpus: _Counted, count: int
+) -> Iterable[Counter[str]]:
+    """What each of so many GPUs in a mode gets; `vgpus`: those of them that are for it."""
+    if mode is Mode.MIG_BACKED:
+        return in_instances.deal(group, counted, count)
+    return (_deal_runs if mode is Mode.MIXED_SIZE else _deal)(group, vgpus, count)
 
 
 def _deal(group: GpuClass, vgpus: _Counted, count: int) -> list[Counter[str]]:

@@ -4,7 +4,8 @@ It follows the rules of `core.vgpu.placement`. Same size: of all GPUs of a class
 more vGPUs than their maxima. Mixed size: a vGPU takes a run of memory slots, and over all GPUs of
 the class no slot is taken more often than there are GPUs; runs that obey this can always be dealt
 out to the GPUs, so one number for each place of the whole class is enough. That the driver takes
-the lowest free place is not in the program; `layout.py` holds every GPU of the answer to it.
+the lowest free place is not in the program; `layout.py` holds every GPU of the answer to it. The
+mode MIGBacked is in `in_instances`.
 
 First the memory served counts. Among layouts that serve the same, the fewest GPUs are used, the
 fewest change their mode, and most of the vGPUs without a holder stay.
@@ -15,69 +16,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
+from laneway.core.fleet.recommend import in_instances
+from laneway.core.fleet.recommend.builder import Builder, Program, Variable
 from laneway.core.fleet.recommend.classes import GpuClass
 from laneway.core.gpu.modes import Mode
 from laneway.core.vgpu.card import MOST_TIME_SLICED, Kind
-from laneway.core.vgpu.profiles import HALF_GIB_MIB
-
-
-class Variable(msgspec.Struct, frozen=True):
-    """What a number of the answer counts."""
-
-    group: int
-    """Number of the class."""
-    what: str
-    """`gpus` in a mode, `vgpus` of a profile, `kept` of those that are there."""
-    mode: Mode
-    profile: str = ""
-    size: int = 0
-    """Framebuffer (MiB) of the vGPUs in same-size mode."""
-    start: int | None = None
-    """First slot in mixed-size mode."""
-
-
-class Row(msgspec.Struct, frozen=True):
-    """The sum of `factor * variable` is `most` at the most."""
-
-    terms: tuple[tuple[int, float], ...]
-    most: float
-
-
-class Program(msgspec.Struct, frozen=True):
-    """Whole numbers from 0 to `most`: all rows hold, and the sum of `worth` is the greatest."""
-
-    variables: Sequence[Variable]
-    most: Sequence[int]
-    worth: Sequence[float]
-    rows: Sequence[Row]
-    unit: int
-    """What half a GiB of served memory is worth: more than all that decides between equals."""
-    slack: int
-    """The most that using GPUs and changing modes can take from the worth."""
-
-
-class _Builder:
-    def __init__(self, demand: Mapping[str, int], unit: int) -> None:
-        self.demand = demand
-        self.unit = unit
-        self.variables: list[Variable] = []
-        self.most: list[int] = []
-        self.worth: list[float] = []
-        self.rows: list[Row] = []
-
-    def add(self, variable: Variable, most: int, worth: float) -> int:
-        self.variables.append(variable)
-        self.most.append(most)
-        self.worth.append(worth)
-        return len(self.variables) - 1
-
-    def worth_of(self, kind: Kind) -> int:
-        return self.unit * (kind.framebuffer_mib // HALF_GIB_MIB)
-
-    def limit(self, terms: Sequence[tuple[int, float]], most: float = 0) -> None:
-        self.rows.append(Row(tuple(terms), most))
 
 
 def program(groups: Sequence[GpuClass], demand: Mapping[str, int]) -> Program:
@@ -85,14 +28,18 @@ def program(groups: Sequence[GpuClass], demand: Mapping[str, int]) -> Program:
     gpus = sum(len(group.gpus) for group in groups)
     idle = sum(len(group.gpus) * sum(group.idle.values()) for group in groups)
     unit = 2 * gpus + idle + 1
-    built = _Builder(demand, unit)
+    built = Builder(demand, unit)
     served: dict[str, list[tuple[int, float]]] = defaultdict(list)
     for number, group in enumerate(groups):
         kinds = [group.card.kinds[name] for name in demand if name in group.card.kinds]
         used = []
         for mode in group.modes:
-            here = _mixed if mode is Mode.MIXED_SIZE else _same
-            in_use, made = here(built, number, group, kinds)
+            if mode is Mode.MIG_BACKED:
+                in_use = [_gpus(built, number, group, mode)]
+                made = in_instances.add(built, number, group, in_use[0])
+            else:
+                here = _mixed if mode is Mode.MIXED_SIZE else _same
+                in_use, made = here(built, number, group, kinds)
             used += in_use
             _keep(built, number, group, mode, made)
             for name, terms in made.items():
@@ -106,13 +53,13 @@ def program(groups: Sequence[GpuClass], demand: Mapping[str, int]) -> Program:
 _Made = dict[str, list[tuple[int, float]]]
 
 
-def _gpus(built: _Builder, number: int, group: GpuClass, mode: Mode, size: int = 0) -> int:
+def _gpus(built: Builder, number: int, group: GpuClass, mode: Mode, size: int = 0) -> int:
     variable = Variable(number, "gpus", mode, size=size)
     return built.add(variable, len(group.gpus), -1 - (mode is not group.mode))
 
 
 def _same(
-    built: _Builder,
+    built: Builder,
     number: int,
     group: GpuClass,
     kinds: Sequence[Kind],
@@ -130,7 +77,12 @@ def _same(
         for kind in sorted(alike, key=lambda kind: (kind.maximum, kind.name)):
             variable = Variable(number, "vgpus", Mode.SAME_SIZE, kind.name, size)
             made[kind.name] = [
-                (built.add(variable, built.demand[kind.name], built.worth_of(kind)), 1)
+                (
+                    built.add(
+                        variable, built.demand[kind.name], built.worth_of(kind.framebuffer_mib)
+                    ),
+                    1,
+                )
             ]
             terms += made[kind.name]
             built.limit([*terms, (gpus, -group.room(kind.maximum))])
@@ -138,7 +90,7 @@ def _same(
 
 
 def _mixed(
-    built: _Builder,
+    built: Builder,
     number: int,
     group: GpuClass,
     kinds: Sequence[Kind],
@@ -155,7 +107,7 @@ def _mixed(
             if taken.isdisjoint(slots):
                 most = min(len(group.gpus), built.demand[kind.name])
                 variable = Variable(number, "vgpus", Mode.MIXED_SIZE, kind.name, start=start)
-                term = built.add(variable, most, built.worth_of(kind)), 1
+                term = built.add(variable, most, built.worth_of(kind.framebuffer_mib)), 1
                 made.setdefault(kind.name, []).append(term)
                 for slot in slots:
                     over[slot].append(term)
@@ -170,7 +122,7 @@ def _slots(kind: Kind, start: int | None) -> range:
     return range(start or 0, (start or 0) + kind.slots)
 
 
-def _keep(built: _Builder, number: int, group: GpuClass, mode: Mode, made: _Made) -> None:
+def _keep(built: Builder, number: int, group: GpuClass, mode: Mode, made: _Made) -> None:
     """Each vGPU without a holder that the layout has as well is worth a little."""
     if mode is not group.mode:
         return

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from laneway.core.fleet.recommend.program import Program
+from laneway.core.fleet.recommend.builder import Program
 
 
 class SolverMissingError(Exception):
