@@ -17,7 +17,8 @@ from laneway.views.order import natural
 from laneway.web.pages.planner.fields import Row
 
 _LISTED = 500
-"""Nodes, and GPUs, that are offered while a name is typed; all can be typed."""
+"""Nodes, GPUs and VMs that are offered while a name is typed, the first of the fleet; all can be
+typed."""
 
 Options = list[tuple[str, str]]
 
@@ -63,9 +64,9 @@ def choices(fleet: Fleet, adding: Iterable[Row]) -> Choices:
         boards=_boards(),
         servers=[(word, f"{word} ({count} x {one})") for word, (one, count) in SERVERS.items()],
         modes=[(str(mode), str(mode)) for mode in Mode],
-        nodes=sorted((node.name for node in fleet.nodes), key=natural)[:_LISTED],
-        gpus=sorted((gpu.name for gpu in fleet.gpus), key=natural)[:_LISTED],
-        vms=sorted((vm.name for vm in fleet.vms), key=natural)[:_LISTED],
+        nodes=[node.name for node in fleet.nodes[:_LISTED]],
+        gpus=[gpu.name for gpu in fleet.gpus[:_LISTED]],
+        vms=[vm.name for vm in fleet.vms[:_LISTED]],
         labels=sorted(_labels(fleet), key=natural)[:_LISTED],
     )
 
