@@ -58,7 +58,7 @@ ADDRESSES = {
     "/pools/{namespace}/{cluster}/{pool}": POOL,
     "/pools/{namespace}/{cluster}/{pool}/change": f"{POOL}/change?edited=1&type={TYPE}&machines=9",
     "/pools/{namespace}/{cluster}/{pool}/remove": f"{POOL}/remove",
-    "/planner": "/planner?type-0=nvidia.com/GRID_A100-40C&vms-0=99&leave-0=x&server-0=l40s",
+    "/planner": f"/planner?type-0={TYPE}&type2-0=x&on-0=a&who-0=b&gpu-0=g&leave-0=x&server-0=l40s",
     "/nodes": "/nodes",
     "/nodes/{name}": f"/nodes/{NODE}",
     "/nodes/{name}/reboot": f"/nodes/{NODE}/reboot",
