@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -123,36 +124,20 @@ class Room:
             heapq.heappush(heap, (cost, number, node, picks))
 
     def _on_node(self, node: str, wants: _Wants) -> tuple[_Pick, ...] | None:
-        """How a node can serve all of a VM's devices; every way is tried, the best first."""
+        """How a node can serve all of a VM's devices; None: it cannot."""
         vgpus, others = wants
         if others and any(self._free[node][name] < count for name, count in others.items()):
             return None
         there = {number: self.shapes[number] for number in self.by_node[node]}
-        tried = 0
-
-        def go(at: int) -> list[_Pick] | None:
-            nonlocal tried
-            if at == len(vgpus):
-                return []
-            options: dict[Shape, tuple[int, Taken]] = {}
-            for number, shape in there.items():
-                if shape not in options and (taken := _take(shape, vgpus[at])):
-                    options[shape] = number, taken
-            for number, taken in sorted(options.values(), key=lambda one: (rank(one[1]), one[0])):
-                tried += 1
-                if tried > TRIED:
-                    return None
-                before, there[number] = there[number], taken.shape
-                rest = go(at + 1)
-                if rest is not None:
-                    return [(vgpus[at], number, taken), *rest]
-                there[number] = before
-            return None
-
-        found = go(0)
-        return (
-            None if found is None else (*found, *((name, -1, None) for name in others.elements()))
-        )
+        found: list[_Pick] | None
+        if len(vgpus) == 1:  # By far the most VMs: the best place is the answer.
+            best = min(_options(there, vgpus[0]), default=None)
+            found = [(vgpus[0], best[1], best[2])] if best else None
+        else:
+            found = _searched(there, vgpus)
+        if found is None or not others:
+            return found if found is None else tuple(found)
+        return (*found, *((name, -1, None) for name in others.elements()))
 
     def _commit(self, node: str, picks: Iterable[_Pick]) -> Iterator[Got]:
         for resource, number, taken in picks:
@@ -169,13 +154,20 @@ class Room:
                 how=_HOW[taken.how],
             )
 
-    def total(self, resource: str) -> int:
-        """How many of a resource VMs could get on open nodes, if it were the only one."""
+    def totals(self, resources: Iterable[str]) -> dict[str, int]:
+        """How many of each resource VMs could get on open nodes, if it were the only one."""
         nodes = [node.name for node in self.fleet.nodes if not node.closed]
-        found = sum(self._free[node][resource] for node in nodes if node in self._free)
-        if is_vgpu_resource(resource):
-            shapes = Counter(self.shapes[one] for node in nodes for one in self.by_node[node])
-            found += sum(_room_for(shape, resource) * many for shape, many in shapes.items())
+        shapes = Counter(self.shapes[one] for node in nodes for one in self.by_node[node])
+        free: Counter[str] = Counter()
+        for node in nodes:
+            if node in self._free:
+                free.update(self._free[node])
+        found = {}
+        for resource in resources:
+            found[resource] = free[resource]
+            if is_vgpu_resource(resource):
+                rooms = (_room_for(shape, resource) * many for shape, many in shapes.items())
+                found[resource] += sum(rooms)
         return found
 
     def why_not(self, vm: Vm) -> str:
@@ -219,6 +211,44 @@ class Room:
         )
 
 
+def _options(there: Mapping[int, Shape], resource: str) -> list[tuple[_Cost, int, Taken]]:
+    """On which GPUs of a node one more vGPU can be, at what cost; of equal ones the first."""
+    options: dict[Shape, tuple[_Cost, int, Taken]] = {}
+    for number, shape in there.items():
+        if shape not in options and (found := _option(shape, resource)):
+            options[shape] = found[0], number, found[1]
+    return list(options.values())
+
+
+@lru_cache(maxsize=65536)
+def _option(shape: Shape, resource: str) -> tuple[_Cost, Taken] | None:
+    of_mode = backed if shape.mode == Mode.MIG_BACKED else placing
+    taken: Taken | None = of_mode.take(shape, resource)
+    return (rank(taken), taken) if taken else None
+
+
+def _searched(there: dict[int, Shape], vgpus: Sequence[str]) -> list[_Pick] | None:
+    """Where several vGPUs can be together; every way is tried, the best first."""
+    tried = 0
+
+    def go(at: int) -> list[_Pick] | None:
+        nonlocal tried
+        if at == len(vgpus):
+            return []
+        for _, number, taken in sorted(_options(there, vgpus[at])):
+            tried += 1
+            if tried > TRIED:
+                return None
+            before, there[number] = there[number], taken.shape
+            rest = go(at + 1)
+            if rest is not None:
+                return [(vgpus[at], number, taken), *rest]
+            there[number] = before
+        return None
+
+    return go(0)
+
+
 def _shapes(gpus: Sequence[Gpu], before: Room | None) -> list[Shape]:
     """Of each GPU; equal ones are one object, which makes them quick to compare."""
     known: dict[int, Shape] = {}
@@ -236,12 +266,6 @@ def _shapes(gpus: Sequence[Gpu], before: Room | None) -> list[Shape]:
 
 def _shape_of(gpu: Gpu) -> Shape:
     return backed.shape_of(gpu) if gpu.mode == Mode.MIG_BACKED else placing.shape_of(gpu)
-
-
-def _take(shape: Shape, resource: str) -> Taken | None:
-    if shape.mode == Mode.MIG_BACKED:
-        return backed.take(shape, resource)
-    return placing.take(shape, resource)
 
 
 def _room_for(shape: Shape, resource: str) -> int:
@@ -280,7 +304,9 @@ def _reason(shape: Shape, resource: str) -> str:
 
 
 def _excluded(node: Node, vm: Vm) -> bool:
-    return bool(node.closed) or not vm.selector.items() <= node.labels.items()
+    if node.closed or not vm.selector:
+        return bool(node.closed)
+    return not vm.selector.items() <= node.labels.items()
 
 
 def _memory(vm: Vm) -> int:

@@ -9,7 +9,7 @@ reaches; another order may place more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -112,6 +112,7 @@ def waiting(fleet: Fleet) -> list[Vm]:
     return sorted(found, key=lambda vm: (vm.created, vm.name))
 
 
-def _left(today: Room, then: Room, resources: Iterable[str]) -> Iterator[Left]:
+def _left(today: Room, then: Room, resources: Sequence[str]) -> Iterator[Left]:
+    before, after = today.totals(resources), then.totals(resources)
     for resource in resources:
-        yield Left(resource, today.total(resource), then.total(resource))
+        yield Left(resource, before[resource], after[resource])
