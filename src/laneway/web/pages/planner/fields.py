@@ -154,13 +154,13 @@ class _Reading:
         if not instances:
             return SetMode(gpus=(gpu,), mode=self._needed("mode"))
         if self.row["mode"] not in ("", Mode.MIG):
-            self._tell("instances", "planner.not_mig")
+            self._tell("instances", self.texts("planner.not_mig"))
         counts: Counter[str] = Counter()
         for part in instances.split(","):
             found = _INSTANCES.fullmatch(part.strip())
             count = int(found[2] or 1) if found else 0
             if found is None or not 1 <= count <= MOST_INSTANCES:
-                self._tell("instances", "planner.bad_instances")
+                self._tell("instances", self.texts("planner.bad_instances"))
             else:
                 counts[found[1]] += count
         return SetInstances(gpus=(gpu,), instances=dict(counts))
@@ -190,13 +190,13 @@ class _Reading:
         for part in text.split(",") if text else ():
             found = _LABEL.fullmatch(part.strip())
             if found is None:
-                self._tell(key, "planner.bad_labels")
+                self._tell(key, self.texts("planner.bad_labels"))
             else:
                 yield found[1], found[2]
 
     def _needed(self, key: str) -> str:
         if not self.row[key]:
-            self._tell(key, f"planner.no_{key}")
+            self._tell(key, self.texts(f"planner.no_{key}"))
         return self.row[key]
 
     def _count(self, key: str) -> int:
@@ -204,8 +204,8 @@ class _Reading:
         is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
         count = int(text) if is_number else 0 if text else 1
         if not 1 <= count <= most:
-            self._tell(key, "planner.bad_count", most=f"{most:,}")
+            self._tell(key, self.texts("planner.bad_count", most=f"{most:,}"))
         return count
 
-    def _tell(self, key: str, text: str, **values: str) -> None:
-        self.wrong.setdefault(f"{key}-{self.number}", self.texts(text, **values))
+    def _tell(self, key: str, words: str) -> None:
+        self.wrong.setdefault(f"{key}-{self.number}", words)
