@@ -3,7 +3,8 @@
     python -m support.api_server DIRECTORY
 
 Says where its kubeconfig is, and then at every line what it has used and done so far. Next to that
-file lies another one ending in `.user`, of a user whom no role allows anything yet.
+file lie another one ending in `.user`, of a user whom no role allows anything yet, and one ending
+in `.measured`, of a user who may do everything and whose requests are counted apart.
 """
 
 from __future__ import annotations
@@ -24,13 +25,20 @@ from kapilite.storage.store import Store
 from support.children import orders, say
 from support.report import resident
 
-_TOKENS = {"bench-admin": User("admin", groups=("system:masters",)), "bench-user": User("user")}
+_MEASURED = "bench-measured"
+_TOKENS = {
+    "bench-admin": User("admin", groups=("system:masters",)),
+    "bench-user": User("user"),
+    _MEASURED: User("measured", groups=("system:masters",)),
+}
 
 
 class CountingServer(ApiServer):
     """Tells how many requests came."""
 
     requests = 0
+    measured = 0
+    """Those of the user who is measured."""
 
     async def _application(self, store: Store) -> web.Application:
         application = await super()._application(store)
@@ -38,6 +46,7 @@ class CountingServer(ApiServer):
         @web.middleware
         async def count(request: web.Request, handler: Handler) -> web.StreamResponse:
             self.requests += 1
+            self.measured += request.headers.get("Authorization") == f"Bearer {_MEASURED}"
             return await handler(request)
 
         application.middlewares.append(count)
@@ -53,7 +62,7 @@ async def run(directory: str) -> None:
     )
     await server.start()
     path = os.path.join(directory, "kubeconfig")
-    for token, file in zip(_TOKENS, (path, f"{path}.user"), strict=True):
+    for token, file in zip(_TOKENS, (path, f"{path}.user", f"{path}.measured"), strict=True):
         kubeconfig.write(file, server=server.url, ca_pem=pki.ca_pem, token=token)
     say(path)
     async for _ in orders():
@@ -62,6 +71,7 @@ async def run(directory: str) -> None:
                 "cpu": time.process_time(),
                 "memory": resident(),
                 "requests": server.requests,
+                "measured": server.measured,
             }
         )
     await server.stop()
