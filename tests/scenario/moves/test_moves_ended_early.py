@@ -10,6 +10,9 @@ import msgspec
 import pytest
 
 from kapilite.credentials import kubeconfig
+from laneway.changes.moving.work import MovesListener
+from laneway.cli.planning.moving import work_of
+from laneway.core.fleet.moves import least_moves
 from laneway.kube.config import load
 from laneway.kube.kubevirt import MIGRATIONS, VIRTUAL_MACHINES
 from laneway.kube.resource import Resource
@@ -20,6 +23,7 @@ from support.moving import (
     ON_1,
     Q8,
     RESOURCE,
+    WANTED,
     Hooked,
     carried_out,
     half_full,
@@ -92,6 +96,29 @@ async def test_a_vm_that_is_started_while_it_moves_gets_back_what_was_kept_for_i
     assert result.failed == found.moves[0], result.why
     assert (result.done, result.kept) == ((), ())
     await as_before(world, nodes)
+
+
+@pytest.mark.slow
+async def test_moves_that_are_done_stay_where_a_later_one_fails(world: World) -> None:
+    resource, nodes = "nvidia.com/NVIDIA_A2-4Q", []
+    for node in ("node1", "node2"):
+        nodes.append(await world.add(node, "a2-vfio"))
+        for number in (4, 5):
+            await world.vgpu(f"{node}-00000800{number}", "NVIDIA A2-4Q")
+            await world.make_vm(f"{node}-{number}", gpus=[resource])
+            await world.running(f"{node}-{number}")
+    seen = await work_of(world.client, 60, MovesListener()).look()
+    found = least_moves(seen.fleet, WANTED, restart=True)
+    first, second = found.moves
+    stopping = f"waiting until {second.vm} has stopped"
+    hook = Hooked(stopping, lambda: cordoned(world, second.target))
+    result = await carried_out(world, found, hook, seconds=5)
+    await hook.done()
+    assert (result.done, result.failed, result.kept, result.left) == ((first,), second, (), ())
+    for move, node in ((first, first.target), (second, second.source)):
+        name = move.vm.removeprefix("default/")
+        assert (await world.running(name)).status.node_name == node
+    assert sorted(len(profiles(node)) for node in nodes) == [1, 3]
 
 
 async def cordoned(world: World, node: str, *, on: bool = True) -> None:
