@@ -128,6 +128,7 @@ Example: in a pod of a Deployment, with two Secrets mounted at /tls and /harvest
 )
 @role_options
 @health_address_option(9644)
+@traces_option
 @log_options()
 def pools_webhook(
     *,
@@ -140,6 +141,7 @@ def pools_webhook(
     kubeconfig: str | None,
     context: str | None,
     health_address: str,
+    otlp_endpoint: str,
     log_level: str,
     log_format: str | None,
 ) -> None:
@@ -159,4 +161,5 @@ def pools_webhook(
         Serving(tls_cert_file, tls_key_file, client_ca_file, address, health_address),
         harvester_kubeconfigs,
         refuses=mode == "refuse",
+        endpoint=otlp_endpoint,
     )

@@ -24,4 +24,4 @@ def run_webhook(
         caches = AdmissionCaches.of(client, ours, vsphere_refuses=vsphere_refuses)
         return Webhook(client, registry, caches, **how)
 
-    serve(where, serving, make, endpoint=endpoint)
+    serve(where, serving, make, component="laneway-webhook", endpoint=endpoint)

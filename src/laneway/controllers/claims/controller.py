@@ -29,7 +29,7 @@ from laneway.controllers.claims.conditions import RELEASING
 from laneway.controllers.device_plugin.controller import DevicePluginController, DeviceStatus
 from laneway.controllers.devices.family import READ_FAILED, Family, ready
 from laneway.controllers.devices.outcome import answered, refused
-from laneway.controllers.tracing import Attempt
+from laneway.controllers.tracing import Attempt, nanoseconds, tell
 from laneway.core.plan import Satisfied
 from laneway.core.refusals import Refusal
 from laneway.host.plans.files import StateError
@@ -295,6 +295,9 @@ class ClaimController(ActingController[C, W]):
                 self.resource, stored.metadata.name, body, patch_type=PatchType.JSON
             )
             self._wrote("patch", patched)
+            if deleted := stored.metadata.deletion_timestamp:
+                name, origin = f"release {self.resource.kind}", self._origin(stored)
+                tell(self.context.tracer, name, origin, self.node, nanoseconds(deleted))
 
     # -------------------------------------------------------------------------------------- answers
 
