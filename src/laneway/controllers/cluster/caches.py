@@ -29,6 +29,7 @@ from laneway.api import (
     USBDeviceClaim,
     VGPUDevice,
 )
+from laneway.controllers.cluster import light
 from laneway.controllers.ledger.objects import PODS, Pod
 from laneway.kube.client import Client
 from laneway.kube.informer import Informer
@@ -77,6 +78,8 @@ class Vgpu(_Light, frozen=True, kw_only=True, gc=False):
 _VGPU = served(VGPUDevice)
 VGPUS = Resource(_VGPU.group, _VGPU.version, _VGPU.plural, _VGPU.namespaced, Vgpu, _VGPU.kind)
 
+_LIGHT_VGPUS = replace(VGPUS, decoder=light.vgpu)
+_LIGHT_CLAIMS = replace(served(PCIDeviceClaim), decoder=light.claim)
 SETTINGS = replace(served(Setting), optional=True)
 
 VM = "machine"
@@ -137,8 +140,8 @@ class Caches:
         return cls(
             nodes=Informer(client, served(CoreNode), quiet=True),
             device_nodes=Informer(client, served(DeviceNode)),
-            claims=Informer(client, served(PCIDeviceClaim), indexers={VM: vms_of}, quiet=True),
-            vgpus=Informer(client, VGPUS, indexers={VM: vms_of}, quiet=True),
+            claims=Informer(client, _LIGHT_CLAIMS, indexers={VM: vms_of}, quiet=True),
+            vgpus=Informer(client, _LIGHT_VGPUS, indexers={VM: vms_of}, quiet=True),
             usb_claims=Informer(client, served(USBDeviceClaim), indexers={VM: vms_of}, quiet=True),
             installations=Informer(client, KUBEVIRTS),
             vms=Informer(client, VIRTUAL_MACHINES, quiet=True),
