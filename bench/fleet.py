@@ -3,9 +3,11 @@
 The API server, with TLS and a database on the disk, and the manager are processes of their own, the
 manager as `laneway manager` starts it. This one is everybody else: users, agents, KubeVirt and
 kubelets, whose writes come at a steady rate. A latency is the time from before the write that
-brings something about until a watcher has the manager's answer to it. Requests are those that the
+brings something about until a watcher has the manager's answer to it. What the API server takes to
+answer a write is a part of that, and tells how busy the machine is. Requests are those that the
 manager sent, watches included. `ledger` is a Node that is cordoned, until `/metrics` counts its
-free devices as unhealthy.
+free devices as unhealthy. At the end the webhook is asked for 50 reviews a second of new VMs, and
+the web interface for pages, one after the other.
 
 Without numbers there are 100 nodes and 2,000 VMs; `--full` is 1,000 nodes and 20,000 VMs.
 """
@@ -26,6 +28,7 @@ from support.busy_fleet import BusyFleet
 from support.children import Child, start
 from support.fleet_changes import Changes, Outcome, Seen
 from support.fleet_objects import NAMESPACE
+from support.fleet_roles import allow_everything, web, webhook
 from support.programs import Program, program
 from support.report import arguments, header, ms, percentile, table
 
@@ -81,6 +84,7 @@ async def prepare(directory: str, fleet: BusyFleet) -> int:
         await install_crds(client)
         await install_namespace(client, NAMESPACE)
         await kubevirt.install(client)
+        await allow_everything(client, "anna")
     store = Store(f"{directory}/state.db", history=1)
     count = fleet.fill(store)
     store.close()
@@ -138,7 +142,8 @@ def latencies(outcome: Outcome) -> list[list[str]]:
         numbers = [ms(percentile(found, at)) for at in (50, 99, 100)] if found else [""] * 3
         missed = sum(outcome.missed.values()) if what == "all" else outcome.missed.get(what, 0)
         rows.append([what, str(len(found)), *numbers, str(missed)])
-    return rows
+    answers = outcome.answers
+    return [*rows, ["a write: its answer", str(len(answers)), *_percentiles(answers), ""]]
 
 
 async def cordons(measured: Measured, client: Client, fleet: BusyFleet) -> list[list[str]]:
@@ -211,6 +216,9 @@ async def measure(fleet: BusyFleet, seconds: float, luck: random.Random) -> None
                 head = [f"in ms (aim: p99 {LATENCY_AIM})", "times", "p50", "p99", "max", "never"]
                 table(f"after a change, at {CHANGES_A_SECOND} a second", head, told_rows)
                 print(f"  memory then: {manager.memory():,.0f} MB, the most {manager.peak():,.0f}")
+            rows = [await webhook(kubeconfig, fleet, seconds), await web(kubeconfig)]
+            head = ["", "ready s", "p50 ms", "p99 ms", "max ms", "MB", "most MB"]
+            table("the other roles", head, rows)
 
 
 def main() -> None:

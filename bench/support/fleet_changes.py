@@ -114,6 +114,8 @@ class Outcome(NamedTuple):
     """By what was awaited, seconds from before the write."""
     missed: dict[str, int]
     """What never came."""
+    answers: list[float]
+    """How long the API server took for each write."""
 
 
 class Changes:
@@ -128,7 +130,6 @@ class Changes:
         self._rate = rate
         self._luck = luck
         self._due = 0.0
-        self._writes = 0
         self._running = [vm for vm in fleet.vms if vm.runs]
         self._stopped = [vm for vm in fleet.vms if not vm.runs]
         self._rare = {framework: list(found) for framework, found in RARE.items()}
@@ -136,6 +137,7 @@ class Changes:
         self._claimed = 0
         self._latencies: dict[str, list[float]] = defaultdict(list)
         self._missed: dict[str, int] = defaultdict(int)
+        self._answers: list[float] = []
 
     async def run(self, seconds: float, *, heartbeats_only: bool = False) -> Outcome:
         kinds = {self._heartbeat: 20}
@@ -147,7 +149,7 @@ class Changes:
                 self._claim: 2,
                 self._label: 2,
             }
-        self._writes, self._latencies, self._missed = 0, defaultdict(list), defaultdict(int)
+        self._latencies, self._missed, self._answers = defaultdict(list), defaultdict(int), []
         began = self._due = time.perf_counter()
 
         async def work() -> None:
@@ -158,15 +160,17 @@ class Changes:
             for _ in range(WORKERS):
                 tasks.create_task(work())
         took = time.perf_counter() - began
-        return Outcome(self._writes, took, dict(self._latencies), dict(self._missed))
+        return Outcome(
+            len(self._answers), took, dict(self._latencies), dict(self._missed), self._answers
+        )
 
     async def _write(self, call: Awaitable[Any]) -> float:
         """One write in its turn; the moment before it."""
         self._due = max(self._due, time.perf_counter() - 1) + 1 / self._rate
         await asyncio.sleep(self._due - time.perf_counter())
-        self._writes += 1
         began = time.perf_counter()
         await call
+        self._answers.append(time.perf_counter() - began)
         return began
 
     async def _effect(self, what: str, call: Awaitable[Any], condition: Callable[[], bool]) -> None:
