@@ -13,11 +13,15 @@ import asyncio
 import os
 import sys
 import time
+from collections import Counter
+from typing import Any
 
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
 
 from kapilite.authn import Authenticator, User
 from kapilite.authn.authenticator import Handler
+from kapilite.authorization.attributes import from_request
 from kapilite.credentials import kubeconfig
 from kapilite.credentials.pki import ensure
 from kapilite.server import ApiServer
@@ -34,18 +38,32 @@ _TOKENS = {
 
 
 class CountingServer(ApiServer):
-    """Tells how many requests came."""
+    """Tells which requests came, and how much it has answered."""
 
-    requests = 0
-    measured = 0
-    """Those of the user who is measured."""
+    def __init__(self, path: str, **options: Any) -> None:
+        super().__init__(path, **options)
+        self.requests = Counter[str]()
+        """By verb and resource."""
+        self.measured = 0
+        """Those of the user who is measured."""
+        self._writers: list[AbstractStreamWriter] = []
+
+    @property
+    def sent(self) -> int:
+        """Bytes of all answers, those of watches that go on included."""
+        return sum(writer.output_size for writer in self._writers)
 
     async def _application(self, store: Store) -> web.Application:
         application = await super()._application(store)
 
         @web.middleware
         async def count(request: web.Request, handler: Handler) -> web.StreamResponse:
-            self.requests += 1
+            found = from_request(
+                request.method, request.rel_url.raw_path, request.query, User("bench")
+            )
+            what = "/".join(filter(None, (found.resource or found.path, found.subresource)))
+            self.requests[f"{found.verb} {what}"] += 1
+            self._writers.append(request.writer)
             self.measured += request.headers.get("Authorization") == f"Bearer {_MEASURED}"
             return await handler(request)
 
@@ -70,8 +88,10 @@ async def run(directory: str) -> None:
             {
                 "cpu": time.process_time(),
                 "memory": resident(),
-                "requests": server.requests,
+                "requests": server.requests.total(),
                 "measured": server.measured,
+                "by_kind": server.requests,
+                "sent": server.sent,
             }
         )
     await server.stop()

@@ -6,8 +6,9 @@ create by requests. They are as agents write them, with conditions and lists of 
 
 from __future__ import annotations
 
+import itertools
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kapilite.storage.events import Key
@@ -25,9 +26,18 @@ Object = dict[str, Any]
 
 def fill(store: Store, nodes: int, gpus: int) -> int:
     """Store the fleet; gives how many objects that are."""
+    return _store(store, objects(nodes, gpus))
+
+
+def claim(store: Store, nodes: int, gpus: int) -> int:
+    """Store a claim for every function of the fleet, as for vGPUs that VMs can have."""
+    return _store(store, _claims(nodes, gpus))
+
+
+def _store(store: Store, found: Iterable[tuple[str, Object]]) -> int:
     count = 0
     with store.transaction():
-        for resource, obj in objects(nodes, gpus):
+        for resource, obj in found:
             obj["metadata"] |= {
                 "uid": str(uuid.uuid4()),
                 "creationTimestamp": TIME,
@@ -85,6 +95,20 @@ def objects(nodes: int, gpus: int) -> Iterator[tuple[str, Object]]:
                         {"availableTypes": PROFILES, "framework": "vendor-vfio"},
                     ),
                 )
+
+
+def _claims(nodes: int, gpus: int) -> Iterator[tuple[str, Object]]:
+    for node, gpu, function in itertools.product(range(nodes), range(gpus), range(FUNCTIONS)):
+        name, on = vgpu_name(node, gpu, function), f"node{node:04d}"
+        spec = {
+            "address": f"0000:{gpu + 1:02x}:01.{function:x}",
+            "nodeName": on,
+            "userName": "admin",
+        }
+        status = {"passthroughEnabled": True, "resourceName": "nvidia.com/NVIDIA_A2-2Q"}
+        found = device("PCIDeviceClaim", name, on, spec, status)
+        del found["metadata"]["labels"]  # claims have none of their node
+        yield f"pcideviceclaims.{API}", found
 
 
 def _node(name: str) -> Object:
