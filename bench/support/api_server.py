@@ -26,6 +26,7 @@ from kapilite.credentials import kubeconfig
 from kapilite.credentials.pki import ensure
 from kapilite.server import ApiServer
 from kapilite.storage.store import Store
+from support import in_cluster
 from support.children import orders, say
 from support.report import resident
 
@@ -82,6 +83,7 @@ async def run(directory: str) -> None:
     path = os.path.join(directory, "kubeconfig")
     for token, file in zip(_TOKENS, (path, f"{path}.user", f"{path}.measured"), strict=True):
         kubeconfig.write(file, server=server.url, ca_pem=pki.ca_pem, token=token)
+    in_cluster.write(path, server.url, pki.ca_pem, "bench-admin")
     say(path)
     async for _ in orders():
         say(
