@@ -18,11 +18,15 @@ from laneway.kube.resource import Resource, T
 
 
 async def list_narrowed(
-    client: Client, resource: Resource[T], field_selector: str
+    client: Client, resource: Resource[T], field_selector: str, *, limit: int = PAGE
 ) -> AsyncGenerator[Page, None]:
-    """The pages of the objects that are chosen, or of all. Raises KubeError."""
+    """The pages of the objects that are chosen, or of all. Raises KubeError.
+
+    `limit`: of the objects in a page of those that are chosen.
+    """
     try:
-        async with aclosing(client.list(resource, field_selector=field_selector)) as pages:
+        chosen = client.list(resource, field_selector=field_selector, limit=limit)
+        async with aclosing(chosen) as pages:
             async for page in pages:
                 yield page
     except BadRequestError:

@@ -79,6 +79,17 @@ async def test_a_server_that_does_not_choose_any_more_is_asked_for_all(
     assert selectors(plain.watched) == [MINE, ""]
 
 
+async def test_a_list_comes_in_pages_that_are_as_small_as_requested(
+    plain: Any, things: Any
+) -> None:
+    plain.replies.append(plain.items(100, plain.thing("mine", 90), more="rest"))
+
+    async with plain.client() as client:
+        await anext(list_narrowed(client, things, MINE, limit=1))
+
+    assert [one.query["limit"] for one in plain.listed] == ["1"]
+
+
 async def test_a_list_is_of_all_where_the_server_does_not_choose(
     plain: Any, refused: Any, things: Any
 ) -> None:

@@ -48,6 +48,9 @@ from laneway.kube.controller import Retry
 from laneway.kube.informer import Informer
 from laneway.kube.narrowed import list_narrowed
 
+_ENOUGH = 20
+"""Of claims, to find one that needs the same as another: a cluster may have thousands."""
+
 
 class PciClaimController(ClaimController[PCIDeviceClaim, DesiredClaim]):
     """Carries out the claims of one node's PCI devices. The cache may have others' as well."""
@@ -217,7 +220,8 @@ class PciClaimController(ClaimController[PCIDeviceClaim, DesiredClaim]):
 
     async def needed_by_others(self, resource: str, stored: PCIDeviceClaim) -> bool:
         # Those of other nodes count as well, which the cache need not have.
-        chosen = list_narrowed(self.client, self.resource, f"status.resourceName={resource}")
+        named = f"status.resourceName={resource}"
+        chosen = list_narrowed(self.client, self.resource, named, limit=_ENOUGH)
         async with aclosing(chosen) as pages:
             async for page in pages:
                 if any(self._is_needed_for(raw, resource, stored) for raw in page.items):
