@@ -14,7 +14,7 @@ _FOLDER = "serviceaccount"
 def write(kubeconfig: str, server: str, ca_pem: bytes, token: str) -> None:
     """Lay it down next to a kubeconfig."""
     folder = os.path.join(os.path.dirname(kubeconfig), _FOLDER)
-    os.mkdir(folder)
+    os.makedirs(folder, exist_ok=True)  # the server of a bench may be started again
     content = {
         "ca.crt": ca_pem,
         "token": token.encode(),
