@@ -74,11 +74,16 @@ class Publisher(Generic[T]):
         """Take a new inventory: every object that should now be different is worked on."""
         before, after = self.wanted, self._family.wanted(inventory, self.node)
         self.inventory, self.wanted = inventory, after
-        stored = {obj.metadata.name for obj in self.informer.store if self.concerns(obj)}
         names = _different(before, after)
-        names |= (set(before) | stored) - set(after)
-        if self._outstanding is None:
-            names |= stored
+        if before is not after:
+            names |= before.keys() - after.keys()
+        first = self._outstanding is None
+        names |= {
+            name
+            for obj in self.informer.store
+            if ((name := obj.metadata.name) not in after or first) and self.concerns(obj)
+        }
+        if first:
             self._outstanding = set(names)
             self._settle()
         for name in sorted(names, key=self.rank):

@@ -82,19 +82,16 @@ def read_again(host: Host, home: str, vf: VgpuFunction, *, lists: bool) -> VgpuF
     Raises OSError where that cannot be read.
     """
     type_id = clean(host.read(f"{home}/{_CURRENT}"))
-    if decimal_id(type_id) is None:
-        raise OSError(errno.EBADMSG, f"{_CURRENT}: not a type id: {shorten(type_id)}")
-    if type_id == _NONE:
-        configured = None
-    elif vf.configured and vf.configured.type_id == type_id:
-        configured = vf.configured
-    else:
-        configured = ConfiguredVgpu(type_id=type_id, type_name="")
-    types = vf.creatable
+    configured, types = vf.configured, vf.creatable
+    if type_id != (configured.type_id if configured else _NONE):
+        if decimal_id(type_id) is None:
+            raise OSError(errno.EBADMSG, f"{_CURRENT}: not a type id: {shorten(type_id)}")
+        another = ConfiguredVgpu(type_id=type_id, type_name="")
+        configured = None if type_id == _NONE else another
     if lists:
         types, _, odd = _parse(clean(host.read(f"{home}/{_CREATABLE}")))
         if odd:
             raise OSError(errno.EBADMSG, f"{_CREATABLE}: not a row `id : name`: {shorten(odd[0])}")
-    if configured == vf.configured and types == vf.creatable:
+    if configured is vf.configured and types == vf.creatable:
         return vf
     return msgspec.structs.replace(vf, configured=configured, supported=types, creatable=types)
