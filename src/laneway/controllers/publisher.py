@@ -114,7 +114,9 @@ class Publisher(Generic[T]):
         if after is None:
             self._written.forget(obj.metadata.name)
         if self.concerns(obj):
-            self.queue.add(obj.metadata.name)
+            # A user waits for the answer to a new spec, not for what an inventory changes.
+            new = before is not None and before.metadata.generation != obj.metadata.generation
+            self.queue.add(obj.metadata.name, first=new)
 
     async def _work(self, name: str) -> Retry | None:
         try:
