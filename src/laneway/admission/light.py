@@ -97,6 +97,7 @@ def _vgpu(_: type[VGPUDevice], raw: bytes | msgspec.Raw) -> VGPUDevice:
             framework=text(status.framework),
             resource_name=text(status.resource_name),
             allocation=status.allocation,
+            placement=status.placement,
             gpu_instance=status.gpu_instance,
             observed_generation=status.observed_generation,
             conditions=timeless(status.conditions),

@@ -218,6 +218,17 @@ def test_what_becomes_of_virtual_machines_while_no_webhook_answers(policy: str) 
     assert set(found.values()) == {"Fail"}
 
 
+@pytest.mark.parametrize("hints", [True, False])
+def test_pods_prefer_nodes_unless_the_values_say_no(*, hints: bool) -> None:
+    (webhook,) = (
+        one
+        for one in render({"webhook": {"placementHints": hints}})
+        if (one["kind"], one["metadata"]["name"]) == ("Deployment", "laneway-webhook")
+    )
+    (container,) = webhook["spec"]["template"]["spec"]["containers"]
+    assert ("--no-placement-hints" in container["args"]) != hints
+
+
 @pytest.mark.parametrize("policy", ["Ignore", "Fail"])
 def test_what_becomes_of_machines_on_vsphere_while_no_webhook_answers(policy: str) -> None:
     found = webhooks({"webhook": {"vsphere": {"failurePolicy": policy}}})

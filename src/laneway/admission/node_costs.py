@@ -1,0 +1,162 @@
+"""What the vGPUs of a pod would cost on each node that has them free, by the packing policy.
+
+Worked out once for a node, and kept until what is free there or a vGPU of the node changes: a pod
+is admitted in the time that it takes to look these up. Free vGPUs of other profiles count as used,
+as they do for the device plugin, which decides on the node.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from laneway.admission.world import NODE, World
+from laneway.api import VGPU_CONFIGURED, VGPUDevice
+from laneway.core import names
+from laneway.core.gpu.modes import Mode
+from laneway.core.ledger.facts import Consumer
+from laneway.core.ledger.ledger import Ledger, State, Stock
+from laneway.core.packing import gpus
+from laneway.core.packing.policy import Score
+from laneway.core.pci import PciAddress
+from laneway.core.vgpu.placement import Carried
+
+_KEPT_FOR = (State.RESERVED, State.WANTED)
+"""States of devices that a VM can have which is about to start."""
+
+
+class _Known(NamedTuple):
+    stock: Stock
+    score: Score | None
+
+
+class NodeCosts:
+    """Costs by node. Ask in one task; the stores of the world may change in between."""
+
+    def __init__(self) -> None:
+        self._vgpus = self._gpus = 0
+        """How many changes of these were taken in."""
+        self._nodes: dict[str, str] = {}
+        """Of each vGPU that was looked at, by name."""
+        self._known: defaultdict[str, dict[tuple[str, int], _Known]] = defaultdict(dict)
+        """By node; there by resource and how many are requested."""
+
+    def of(
+        self,
+        world: World,
+        ledger: Ledger,
+        requests: Mapping[str, int],
+        consumer: Consumer | None = None,
+    ) -> dict[str, Score]:
+        """By node, of those where all vGPUs are free. `consumer`: the VM for which some are kept.
+
+        `requests`: vGPUs by resource, at least one.
+        """
+        self._forget(world)
+        own = {share.node for share in ledger.shares.get(consumer, ())} if consumer else set()
+        found: dict[str, Score] = {}
+        first = min(requests, key=lambda resource: len(ledger.free.get(resource, ())))
+        for node in ledger.free.get(first, {}).keys() | own:
+            scores = []
+            for resource, count in requests.items():
+                score, stock = None, ledger.stocks.get((node, resource))
+                if stock is not None and node in own:
+                    score = self._score(world, stock, count, consumer)
+                elif stock is not None and stock.counts.free >= count:
+                    score = self._kept(world, stock, count)
+                if score is None:
+                    break
+                scores.append(score)
+            else:
+                found[node] = scores[0] if len(scores) == 1 else gpus.total(scores)
+        return found
+
+    def _forget(self, world: World) -> None:
+        """What has changed since the last question."""
+        vgpus = world.vgpus.changed_since(self._vgpus)
+        cards = world.gpus.changed_since(self._gpus)
+        self._vgpus, self._gpus = world.vgpus.changes, world.gpus.changes
+        if vgpus is None or cards is None:
+            self._known.clear()
+            return
+        changed = [*map(world.vgpus.at, vgpus), *map(world.gpus.at, cards)]
+        nodes = {one.spec.node_name for one in changed if one is not None}
+        nodes.update(self._nodes.get(key.name, "") for key in vgpus)
+        for node in nodes:
+            self._known.pop(node, None)
+
+    def _kept(self, world: World, stock: Stock, count: int) -> Score | None:
+        known = self._known[stock.node].get((stock.resource, count))
+        if known is None or known.stock is not stock:
+            known = _Known(stock, self._score(world, stock, count, None))
+            self._known[stock.node][stock.resource, count] = known
+        return known.score
+
+    def _score(
+        self, world: World, stock: Stock, count: int, consumer: Consumer | None
+    ) -> Score | None:
+        """On the one GPU that is best, else on those with the most; None: too few are free."""
+        free = {*_free(stock, consumer)}
+        if len(free) < count:
+            return None
+        vgpus = world.vgpus.by(NODE, stock.node)
+        self._nodes.update((vgpu.metadata.name, stock.node) for vgpu in vgpus)
+        there = [_Gpu(world, members, free) for members in _by_gpu(vgpus)]
+        whole = [one.score(count) for one in there if len(one.free) >= count]
+        if whole:
+            return min(whole)
+        scores: list[Score] = []
+        for one in sorted(there, key=lambda one: -len(one.free)):
+            taken = min(count, len(one.free))
+            scores.append(one.score(taken))
+            count -= taken
+        # Some are free whose VGPUDevice is not known yet.
+        return None if count else gpus.total(scores)
+
+
+class _Gpu:
+    """A GPU and what it carries."""
+
+    def __init__(self, world: World, vgpus: list[VGPUDevice], free: set[str]) -> None:
+        """`free`: names of those that the pod can have."""
+        made = [one for one in vgpus if one.status.vgpu_status == VGPU_CONFIGURED]
+        self.free = [_carried(one) for one in made if one.metadata.name in free]
+        self._held = gpus.in_order(_carried(one) for one in made if one.metadata.name not in free)
+        name = _name(vgpus[0])
+        device, gpu = world.pci_devices.get(name), world.gpus.get(name)
+        self._gpu = gpus.Gpu(
+            "" if device is None else device.status.device_id,
+            tuple(sorted({one.profile for one in (*self.free, *self._held)})),
+            gpu is not None and gpu.status.mode == Mode.MIXED_SIZE,
+        )
+
+    def score(self, count: int) -> Score:
+        return gpus.best(self._gpu, self._held, self.free, count)[1]
+
+
+def _free(stock: Stock, consumer: Consumer | None) -> Iterator[str]:
+    for entry in stock.entries():
+        own = entry.state in _KEPT_FOR and entry.consumer == consumer
+        if (own or entry.state is State.FREE) and not entry.unhealthy:
+            yield entry.device.name
+
+
+def _by_gpu(vgpus: Iterable[VGPUDevice]) -> Iterable[list[VGPUDevice]]:
+    found: defaultdict[str, list[VGPUDevice]] = defaultdict(list)
+    for one in vgpus:
+        found[one.spec.parent_gpu_device_address].append(one)
+    return found.values()
+
+
+def _name(vgpu: VGPUDevice) -> str:
+    """Of the objects of its GPU; empty where its spec names none."""
+    try:
+        address = PciAddress.parse(vgpu.spec.parent_gpu_device_address)
+    except ValueError:
+        return ""
+    return names.pci_object_name(vgpu.spec.node_name, address)
+
+
+def _carried(vgpu: VGPUDevice) -> Carried:
+    return Carried(vgpu.status.configure_vgpu_type_name, vgpu.status.placement)
