@@ -17,7 +17,7 @@ import msgspec
 
 from laneway.core.packing.policy import Score, aware
 from laneway.core.packing.room import Board, Room, bits_of, board_of, spots
-from laneway.core.vgpu.card import Kind, card_of
+from laneway.core.vgpu.card import Card, Kind, card_of
 from laneway.core.vgpu.placement import Carried, are_mixed
 from laneway.core.vgpu.profiles import framebuffer_mib
 
@@ -47,7 +47,7 @@ def cost(gpu: Gpu, there: tuple[Carried, ...], one: Carried) -> Score:
         return 0.0, -sum(framebuffer_mib(each.profile) for each in there) / _MIB_PER_GIB
     mixed = gpu.mixed or are_mixed(card, there)
     board = _board(gpu.device, gpu.profiles, mixed)
-    before = _room(board, card.kinds, there)
+    before = room_on(board, card.kinds, there)
     return aware(board, before, _with(board, before, kind, one.start))
 
 
@@ -87,35 +87,37 @@ def _place(one: Carried) -> int:
 
 @lru_cache(maxsize=1024)
 def _board(device: str, profiles: tuple[str, ...], mixed: bool) -> Board:
-    board = board_of(card_of(device, profiles), mixed=mixed)
+    return board_of_card(card_of(device, profiles), mixed=mixed)
+
+
+def board_of_card(card: Card, *, mixed: bool) -> Board:
+    """The same board for all cards that are alike: what is left on it is worked out once."""
+    board = board_of(card, mixed=mixed)
     return _one(board.region, board.kinds, mixed)
 
 
 @lru_cache(maxsize=256)
 def _one(region: int, kinds: tuple[Kind, ...], mixed: bool) -> Board:
-    """The same board for all cards that are alike: what is left on it is worked out once."""
     return Board(region, kinds, mixed)
 
 
-def _room(board: Board, kinds: Mapping[str, Kind], there: tuple[Carried, ...]) -> Room:
-    """Those whose place is not known are where the driver would put them after the others."""
+def room_on(board: Board, kinds: Mapping[str, Kind], there: Iterable[Carried]) -> Room:
+    """What is taken. Those whose place is not known are where the driver puts them after others."""
     room = Room()
     for one in sorted(there, key=lambda one: (one.start is None, _place(one))):
         kind = kinds.get(one.profile)
-        if kind is not None:
+        if kind is None:
+            room = room._replace(number=room.number + 1)
+        else:
             room = _with(board, room, kind, one.start)
     return room
 
 
 def _with(board: Board, room: Room, kind: Kind, start: int | None) -> Room:
-    size = next(at for at, one in enumerate(board.kinds) if _same_size(one, kind))
+    size = board.size_of(kind)
     if not board.mixed:
         return Room(0, room.number + 1, size)
     if start is None:
         found = next(spots(board, room, size), None)
         return room._replace(number=room.number + 1) if found is None else found.after
     return Room(room.used | bits_of(kind, start), room.number + 1)
-
-
-def _same_size(one: Kind, other: Kind) -> bool:
-    return one.framebuffer_mib == other.framebuffer_mib

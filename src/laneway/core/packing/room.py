@@ -22,6 +22,11 @@ class Board(msgspec.Struct, frozen=True, eq=False):
     kinds: tuple[Kind, ...]
     mixed: bool
 
+    def size_of(self, kind: Kind) -> int:
+        """The index of the size of a profile of the card."""
+        sizes = (one.framebuffer_mib for one in self.kinds)
+        return next(at for at, size in enumerate(sizes) if size == kind.framebuffer_mib)
+
 
 class Room(NamedTuple):
     """What is taken of a GPU."""
