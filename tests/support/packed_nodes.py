@@ -155,12 +155,12 @@ class PackedCluster:
     def __init__(self, nodes: int, gpus: int, *, hints: bool = True) -> None:
         self.each = gpus
         self.nodes = [Node(gpus, f"n{number}") for number in range(nodes)]
-        self.upkeep = Upkeep()
+        self.upkeep, self.costs = Upkeep(), NodeCosts()
         stores: dict[str, Any] = {name: Store(indexers) for name, indexers in INDEXERS.items()}
         self.world = World(
             **stores,
             ledger=lambda: self.upkeep.ledger,
-            node_costs=NodeCosts().of if hints else None,
+            node_costs=self.costs.of if hints else None,
         )
         facts = {node.name: NodeFact(node.name) for node in self.nodes}
         self.upkeep.apply(Changes(nodes={**facts}))
@@ -199,13 +199,13 @@ class PackedCluster:
                     now[name] = size, used
                     if self._known.get(name) != (size, used):
                         vgpu = self._object(node, at, start, size, used=used)
-                        self.world.vgpus.put(vgpu)
+                        self.costs.changed(self.world.vgpus.put(vgpu), vgpu)
                         changed[name] = devices.of_vgpu(vgpu)
         for name in self._known.keys() - now.keys():
             found = self.world.vgpus.get(name)
             assert found is not None
             gone = msgspec.structs.replace(found, status=VGPUDeviceStatus())
-            self.world.vgpus.put(gone)
+            self.costs.changed(self.world.vgpus.put(gone), gone)
             changed[name] = None
         self._known = now
         self.upkeep.apply(Changes(devices=changed))

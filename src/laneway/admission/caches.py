@@ -171,11 +171,15 @@ class AdmissionCaches:
         """
         known = Informers.of(client)
         source = LedgerSource(known)
+        costs = NodeCosts()
+        if hints:
+            known.vgpus.subscribe(costs.changed)
+            known.gpus.subscribe(costs.changed)
         stores: dict[str, Any] = {name: one.store for name, one in known.all.items()}
         world = World(
             **stores,
             ledger=source.current,
-            node_costs=NodeCosts().of if hints else None,
+            node_costs=costs.of if hints else None,
             trusted=frozenset(trusted),
             vsphere_refuses=vsphere_refuses,
         )

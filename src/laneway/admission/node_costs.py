@@ -1,8 +1,9 @@
 """What the vGPUs of a pod would cost on each node that has them free, by the packing policy.
 
-Worked out once for a node, and kept until what is free there or a vGPU of the node changes: a pod
-is admitted in the time that it takes to look these up. Free vGPUs of other profiles count as used,
-as they do for the device plugin, which decides on the node.
+Worked out once for a node, and kept until what is free there or a vGPU of the node changes. A
+question works out a few nodes at the most, so that no pod waits long: in a large cluster of which
+nothing is known yet, the first pods hear of the nodes with the fewest free vGPUs only. Free vGPUs
+of other profiles count as used, as they do for the device plugin, which decides on the node.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from laneway.admission.world import NODE, World
-from laneway.api import VGPU_CONFIGURED, VGPUDevice
+from laneway.api import VGPU_CONFIGURED, SRIOVGPUDevice, VGPUDevice
 from laneway.core import names
 from laneway.core.gpu.modes import Mode
 from laneway.core.ledger.facts import Consumer
@@ -22,6 +23,8 @@ from laneway.core.packing.policy import Score
 from laneway.core.pci import PciAddress
 from laneway.core.vgpu.placement import Carried
 
+MOST_NEW = 50
+"""So many nodes are worked out for one pod, about half a millisecond each."""
 _KEPT_FOR = (State.RESERVED, State.WANTED)
 """States of devices that a VM can have which is about to start."""
 
@@ -32,15 +35,21 @@ class _Known(NamedTuple):
 
 
 class NodeCosts:
-    """Costs by node. Ask in one task; the stores of the world may change in between."""
+    """Costs by node. What changes must be told (`changed`)."""
 
     def __init__(self) -> None:
-        self._vgpus = self._gpus = 0
-        """How many changes of these were taken in."""
-        self._nodes: dict[str, str] = {}
-        """Of each vGPU that was looked at, by name."""
         self._known: defaultdict[str, dict[tuple[str, int], _Known]] = defaultdict(dict)
         """By node; there by resource and how many are requested."""
+        self._new = 0
+        """How many nodes may still be worked out for the question."""
+
+    def changed(
+        self, old: VGPUDevice | SRIOVGPUDevice | None, new: VGPUDevice | SRIOVGPUDevice | None
+    ) -> None:
+        """A vGPU, or a GPU that can have some, is another one than before."""
+        for one in (old, new):
+            if one is not None:
+                self._known.pop(one.spec.node_name, None)
 
     def of(
         self,
@@ -53,11 +62,12 @@ class NodeCosts:
 
         `requests`: vGPUs by resource, at least one.
         """
-        self._forget(world)
+        self._new = MOST_NEW
         own = {share.node for share in ledger.shares.get(consumer, ())} if consumer else set()
-        found: dict[str, Score] = {}
         first = min(requests, key=lambda resource: len(ledger.free.get(resource, ())))
-        for node in ledger.free.get(first, {}).keys() | own:
+        free = ledger.free.get(first, {})
+        found: dict[str, Score] = {}
+        for node in (*own, *sorted(free.keys() - own, key=lambda node: (free[node], node))):
             scores = []
             for resource, count in requests.items():
                 score, stock = None, ledger.stocks.get((node, resource))
@@ -72,23 +82,12 @@ class NodeCosts:
                 found[node] = scores[0] if len(scores) == 1 else gpus.total(scores)
         return found
 
-    def _forget(self, world: World) -> None:
-        """What has changed since the last question."""
-        vgpus = world.vgpus.changed_since(self._vgpus)
-        cards = world.gpus.changed_since(self._gpus)
-        self._vgpus, self._gpus = world.vgpus.changes, world.gpus.changes
-        if vgpus is None or cards is None:
-            self._known.clear()
-            return
-        changed = [*map(world.vgpus.at, vgpus), *map(world.gpus.at, cards)]
-        nodes = {one.spec.node_name for one in changed if one is not None}
-        nodes.update(self._nodes.get(key.name, "") for key in vgpus)
-        for node in nodes:
-            self._known.pop(node, None)
-
     def _kept(self, world: World, stock: Stock, count: int) -> Score | None:
         known = self._known[stock.node].get((stock.resource, count))
         if known is None or known.stock is not stock:
+            if not self._new:
+                return None
+            self._new -= 1
             known = _Known(stock, self._score(world, stock, count, None))
             self._known[stock.node][stock.resource, count] = known
         return known.score
@@ -101,7 +100,6 @@ class NodeCosts:
         if len(free) < count:
             return None
         vgpus = world.vgpus.by(NODE, stock.node)
-        self._nodes.update((vgpu.metadata.name, stock.node) for vgpu in vgpus)
         there = [_Gpu(world, members, free) for members in _by_gpu(vgpus)]
         whole = [one.score(count) for one in there if len(one.free) >= count]
         if whole:

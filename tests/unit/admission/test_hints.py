@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from laneway.admission.node_costs import NodeCosts
+from laneway.admission.node_costs import MOST_NEW, NodeCosts
 from laneway.api import ObjectMeta
 from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand, NodeFact, Phase
 from laneway.core.ledger.upkeep import Changes
@@ -162,6 +162,21 @@ def test_a_few_nodes_are_preferred_and_no_more() -> None:
     assert "n0" not in found
 
 
+def test_in_a_large_cluster_the_nodes_that_few_have_free_are_known_first() -> None:
+    """And all of them after some pods: no pod waits until everything is worked out."""
+    count = MOST_NEW + 30
+    held = [(node, 12, 12) for node in range(count) if node != 7]
+    free = [(node, 0, 12) for node in range(count)] + [(7, 24, 12)]
+    cluster = filled(PackedCluster(count, 1), held=[*held, (9, 36, 12)], free=free)
+    world, asked = cluster.world, {RESOURCES[QUARTER]: 1}
+    assert world.node_costs is not None
+
+    first = world.node_costs(world, cluster.upkeep.ledger, asked, None)
+    assert len(first) == MOST_NEW
+    assert "n7" not in first
+    assert len(world.node_costs(world, cluster.upkeep.ledger, asked, None)) == count
+
+
 def test_what_changes_on_a_node_counts_for_the_next_pod() -> None:
     cluster = halves()
     cluster.admitted(launcher(QUARTER))
@@ -169,6 +184,20 @@ def test_what_changes_on_a_node_counts_for_the_next_pod() -> None:
     filled(cluster, held=[(0, 0, 24), (0, 36, 12), (1, 0, 12)], free=[(0, 24, 12), (1, 12, 12)])
 
     assert weights(cluster.admitted(launcher(QUARTER))) == {"n0": 100, "n1": 50}
+
+
+def test_a_vgpu_of_another_profile_that_is_made_counts_for_the_next_pod() -> None:
+    cluster = halves()
+    world, asked = cluster.world, {RESOURCES[QUARTER]: 1}
+    assert world.node_costs is not None
+    before = world.node_costs(world, cluster.upkeep.ledger, asked, None)
+    free = [(0, 24, 12), (0, 40, 8), (1, 12, 12)]
+
+    filled(cluster, held=[(0, 0, 24), (1, 0, 12)], free=free)
+
+    after = world.node_costs(world, cluster.upkeep.ledger, asked, None)
+    assert after["n0"] < before["n0"]  # Its place for a 24Q is broken anyway.
+    assert after["n1"] == before["n1"]
 
 
 def test_several_vgpus_are_best_where_they_break_one_large_place_together() -> None:
