@@ -23,6 +23,7 @@ from laneway.core.ledger.ledger import Ledger
 from laneway.core.machine_pools import affinity
 from laneway.core.names import is_vgpu_resource
 from laneway.core.packing.hint import HEAVIEST, weights
+from laneway.core.packing.policy import Score
 from laneway.core.raw import Json, JsonObject, at, items
 from laneway.kube.resource import key_of
 
@@ -43,27 +44,28 @@ def operations(raw: Json, request: Request[Pod], world: World) -> Iterator[Patch
     _, instance = recording.instance_of(request, world)
     consumer = None if instance is None else consumer_of(key_of(instance))
     costs = world.node_costs(world, ledger, asked, consumer)
-    fitting = _allowed(costs, raw, spec.node_selector, ledger)
     own = items(at(raw, _PREFERRED))
-    found = weights({node: costs[node] for node in fitting}, _lightest(own))
+    found = weights(_allowed(costs, raw, spec.node_selector, ledger), _lightest(own))
     if found:
         yield put(raw, _PREFERRED, [*own, *(_term(*one) for one in found.items())])
 
 
 def _allowed(
-    nodes: Iterable[str], raw: Json, selector: Mapping[str, str], ledger: Ledger
-) -> Iterable[str]:
-    """Those on which the pod can be, by what it requires of nodes."""
+    costs: Mapping[str, Score], raw: Json, selector: Mapping[str, str], ledger: Ledger
+) -> Mapping[str, Score]:
+    """Of the nodes on which the pod can be, by what it requires of nodes."""
     if selector:
         labelled = ledger.with_labels(selector)
-        nodes = [node for node in nodes if node in labelled]
+        costs = {node: cost for node, cost in costs.items() if node in labelled}
     try:
-        required = affinity.required(msgspec.convert(at(raw, _AFFINITY), affinity.Affinity | None))
+        said = msgspec.convert(at(raw, _AFFINITY), affinity.Affinity | None)
     except msgspec.ValidationError:
-        return ()  # The API server says what is wrong with it.
+        return {}  # The API server says what is wrong with it.
+    required = affinity.required(said)
     if required is None or affinity.size(required) > affinity.MOST:
-        return nodes
-    return affinity.nodes(required, {node: ledger.nodes[node].labels for node in nodes})
+        return costs
+    fitting = affinity.nodes(required, {node: ledger.nodes[node].labels for node in costs})
+    return {node: costs[node] for node in fitting}
 
 
 def _lightest(preferred: Iterable[Json]) -> int:

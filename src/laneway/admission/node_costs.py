@@ -8,6 +8,7 @@ of other profiles count as used, as they do for the device plugin, which decides
 
 from __future__ import annotations
 
+import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -38,18 +39,17 @@ class NodeCosts:
     """Costs by node. What changes must be told (`changed`)."""
 
     def __init__(self) -> None:
-        self._known: defaultdict[str, dict[tuple[str, int], _Known]] = defaultdict(dict)
-        """By node; there by resource and how many are requested."""
-        self._new = 0
-        """How many nodes may still be worked out for the question."""
+        self._known: dict[tuple[str, int], dict[str, _Known]] = {}
+        """By resource and how many are requested; there by node."""
 
     def changed(
         self, old: VGPUDevice | SRIOVGPUDevice | None, new: VGPUDevice | SRIOVGPUDevice | None
     ) -> None:
         """A vGPU, or a GPU that can have some, is another one than before."""
-        for one in (old, new):
-            if one is not None:
-                self._known.pop(one.spec.node_name, None)
+        nodes = {one.spec.node_name for one in (old, new) if one is not None}
+        for table in self._known.values():
+            for node in nodes:
+                table.pop(node, None)
 
     def of(
         self,
@@ -57,40 +57,49 @@ class NodeCosts:
         ledger: Ledger,
         requests: Mapping[str, int],
         consumer: Consumer | None = None,
-    ) -> dict[str, Score]:
+    ) -> Mapping[str, Score]:
         """By node, of those where all vGPUs are free. `consumer`: the VM for which some are kept.
 
         `requests`: vGPUs by resource, at least one.
         """
-        self._new = MOST_NEW
         own = {share.node for share in ledger.shares.get(consumer, ())} if consumer else set()
-        first = min(requests, key=lambda resource: len(ledger.free.get(resource, ())))
-        free = ledger.free.get(first, {})
-        found: dict[str, Score] = {}
-        for node in (*own, *sorted(free.keys() - own, key=lambda node: (free[node], node))):
-            scores = []
-            for resource, count in requests.items():
-                score, stock = None, ledger.stocks.get((node, resource))
-                if stock is not None and node in own:
-                    score = self._score(world, stock, count, consumer)
-                elif stock is not None and stock.counts.free >= count:
-                    score = self._kept(world, stock, count)
-                if score is None:
-                    break
-                scores.append(score)
-            else:
-                found[node] = scores[0] if len(scores) == 1 else gpus.total(scores)
-        return found
+        parts = []
+        for resource, count in requests.items():
+            part = self._of_resource(world, ledger, resource, count)
+            for node in own:
+                stock = ledger.stocks.get((node, resource))
+                score = self._score(world, stock, count, consumer) if stock else None
+                if score is not None:
+                    part[node] = score
+            parts.append(part)
+        if len(parts) == 1:
+            return parts[0]
+        nodes = set(parts[0]).intersection(*parts)
+        return {node: gpus.total(part[node] for part in parts) for node in nodes}
 
-    def _kept(self, world: World, stock: Stock, count: int) -> Score | None:
-        known = self._known[stock.node].get((stock.resource, count))
-        if known is None or known.stock is not stock:
-            if not self._new:
-                return None
-            self._new -= 1
-            known = _Known(stock, self._score(world, stock, count, None))
-            self._known[stock.node][stock.resource, count] = known
-        return known.score
+    def _of_resource(
+        self, world: World, ledger: Ledger, resource: str, count: int
+    ) -> dict[str, Score]:
+        free = ledger.free.get(resource, {})
+        if not any(there >= count for there in free.values()):
+            return {}  # Nothing is to be remembered of numbers that no node has.
+        table = self._known.setdefault((resource, count), {})
+        found: dict[str, Score] = {}
+        new: list[tuple[int, str, Stock]] = []
+        for node, there in free.items():
+            if there < count:
+                continue
+            stock, known = ledger.stocks[node, resource], table.get(node)
+            if known is None or known.stock is not stock:
+                new.append((there, node, stock))
+            elif known.score is not None:
+                found[node] = known.score
+        for _, node, stock in heapq.nsmallest(MOST_NEW, new, key=lambda one: one[:2]):
+            score = self._score(world, stock, count, None)
+            table[node] = _Known(stock, score)
+            if score is not None:
+                found[node] = score
+        return found
 
     def _score(
         self, world: World, stock: Stock, count: int, consumer: Consumer | None

@@ -21,15 +21,14 @@ HEAVIEST = 100
 
 def weights(costs: Mapping[str, Score], lightest: int = HEAVIEST + 1) -> dict[str, int]:
     """By node, the best first. `costs`: by node; `lightest`: of what the pod itself prefers."""
-    best = heapq.nsmallest(MOST, ((score, node) for node, score in costs.items()))
-    if not best or all(score == best[0][0] for score in costs.values()):
-        return {}
+    groups: dict[Score, list[str]] = {}
+    for node, score in costs.items():
+        groups.setdefault(score, []).append(node)
     found: dict[str, int] = {}
-    weight, before = min(HEAVIEST, lightest - 1), best[0][0]
-    for score, node in best:
-        if score != before:
-            weight, before = weight // 2, score
-        if weight < 1:
+    weight = min(HEAVIEST, lightest - 1)
+    for score in sorted(groups) if len(groups) > 1 else ():
+        if weight < 1 or len(found) == MOST:
             break
-        found[node] = weight
+        found |= dict.fromkeys(heapq.nsmallest(MOST - len(found), groups[score]), weight)
+        weight //= 2
     return found
