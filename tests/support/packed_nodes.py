@@ -63,6 +63,11 @@ def gpu(number: int) -> PciFunction:
     return PciFunction(address=address, vendor=NVIDIA, device=L40S, class_code="030200")
 
 
+def with_vgpu(room: Room, size: int, start: int) -> Room:
+    """The room of a GPU once a vGPU is there."""
+    return next(spot.after for spot in spots(BOARD, room, size) if spot.start == start)
+
+
 class Node:
     """The GPUs of one node, and its device plugin."""
 
@@ -123,8 +128,7 @@ class Node:
         )
         offered = {one.id: one for one in found.offered if one.resource == RESOURCES[size]}
         number, start = map(int, prefer(offered, free, [], 1)[0].split("/"))
-        room, bits = rooms[number], bits_of(BOARD.kinds[size], start)
-        return Choice(number, start, Room(room.used | bits, room.number + 1))
+        return Choice(number, start, with_vgpu(rooms[number], size, start))
 
     def take(self, rooms: Sequence[Room], size: int) -> Choice | None:
         """A vGPU that the kubelet prefers, or else one that is made where the free ones leave."""

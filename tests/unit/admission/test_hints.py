@@ -14,9 +14,9 @@ from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand, NodeFact, 
 from laneway.core.ledger.upkeep import Changes
 from laneway.core.packing.churn import Mix, by_policy, churn
 from laneway.core.packing.policy import aware
-from laneway.core.packing.room import Room, bits_of
+from laneway.core.packing.room import Room
 from laneway.kube.kubevirt import KubeVirt, VirtualMachineInstance
-from support.packed_nodes import BOARD, RESOURCES, PackedCluster, launcher
+from support.packed_nodes import BOARD, RESOURCES, PackedCluster, launcher, with_vgpu
 
 SIZES = {kind.slots: at for at, kind in enumerate(BOARD.kinds)}
 QUARTER = SIZES[12]
@@ -36,8 +36,7 @@ def filled(cluster: PackedCluster, *, held: Iterable[Spot], free: Iterable[Spot]
             number, at = divmod(gpu, cluster.each)
             cluster.nodes[number].vgpus[at][start] = SIZES[slots]
             if used:
-                bits = bits_of(BOARD.kinds[SIZES[slots]], start)
-                rooms[gpu] = Room(rooms[gpu].used | bits, rooms[gpu].number + 1)
+                rooms[gpu] = with_vgpu(rooms[gpu], SIZES[slots], start)
     cluster.tell(rooms)
     return cluster
 

@@ -16,7 +16,7 @@ from itertools import zip_longest
 import msgspec
 
 from laneway.core.packing.policy import Score, aware
-from laneway.core.packing.room import Board, Room, bits_of, board_of, spots
+from laneway.core.packing.room import Board, Room, board_of, spots
 from laneway.core.vgpu.card import Card, Kind, card_of
 from laneway.core.vgpu.placement import Carried, are_mixed
 from laneway.core.vgpu.profiles import framebuffer_mib
@@ -78,7 +78,10 @@ def total(scores: Iterable[Score]) -> Score:
 
 def in_order(vgpus: Iterable[Carried]) -> tuple[Carried, ...]:
     """The same for GPUs that carry the same."""
-    return tuple(sorted(vgpus, key=lambda one: (one.profile, _place(one))))
+    found = tuple(vgpus)
+    if len(found) < 2 or found.count(found[0]) == len(found):
+        return found
+    return tuple(sorted(found, key=lambda one: (one.profile, _place(one))))
 
 
 def _place(one: Carried) -> int:
@@ -114,10 +117,8 @@ def room_on(board: Board, kinds: Mapping[str, Kind], there: Iterable[Carried]) -
 
 
 def _with(board: Board, room: Room, kind: Kind, start: int | None) -> Room:
-    size = board.size_of(kind)
-    if not board.mixed:
-        return Room(0, room.number + 1, size)
-    if start is None:
-        found = next(spots(board, room, size), None)
-        return room._replace(number=room.number + 1) if found is None else found.after
-    return Room(room.used | bits_of(kind, start), room.number + 1)
+    """One more, which is there even where there seems to be no room for it."""
+    for spot in spots(board, room, board.size_of(kind)):
+        if start in (None, spot.start) or not board.mixed:
+            return spot.after
+    return room._replace(number=room.number + 1)

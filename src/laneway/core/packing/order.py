@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import islice, permutations
 
-from laneway.core.packing.gpus import board_of_card, room_on
+from laneway.core.packing.gpus import board_of_card, room_on, total
 from laneway.core.packing.policy import Score, aware
 from laneway.core.packing.room import Board, Room, spots
 from laneway.core.vgpu.card import Card
@@ -39,22 +39,22 @@ def best_order(
     best: tuple[Score, tuple[Placed, ...]] | None = None
     for order in islice(permutations(sorted(names, reverse=True)), _TRIED):
         made = _made(board, before, [(size, name) for size in order for name in names[size]])
-        if made is not None:
-            score = aware(board, before, made[0])
-            if best is None or score < best[0]:
-                best = score, made[1]
+        if made is not None and (best is None or made[0] < best[0]):
+            best = made
     return found if best is None else best[1]
 
 
 def _made(
     board: Board, room: Room, order: Iterable[tuple[int, str]]
-) -> tuple[Room, tuple[Placed, ...]] | None:
-    """What the driver makes of an order; None where it finds no place for one."""
+) -> tuple[Score, tuple[Placed, ...]] | None:
+    """What an order costs, and what the driver makes of it; None where one finds no place."""
+    scores: list[Score] = []
     placed: list[Placed] = []
     for size, name in order:
         spot = next(spots(board, room, size), None)
         if spot is None:
             return None
+        scores.append(aware(board, room, spot.after))
         room = spot.after
         placed.append(Placed(name, spot.start))
-    return room, tuple(placed)
+    return total(scores), tuple(placed)
