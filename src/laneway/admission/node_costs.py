@@ -3,14 +3,14 @@
 Worked out once for a node, and kept until what is free there or a vGPU of the node changes. A
 question works out a few nodes at the most, so that no pod waits long: in a large cluster of which
 nothing is known yet, the first pods hear of the nodes with the fewest free vGPUs only. Free vGPUs
-of other profiles count as used, as they do for the device plugin, which decides on the node.
+of other profiles count as room, because they can be removed.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from laneway.admission.world import NODE, World
@@ -68,7 +68,7 @@ class NodeCosts:
             part = self._of_resource(world, ledger, resource, count)
             for node in own:
                 stock = ledger.stocks.get((node, resource))
-                score = self._score(world, stock, count, consumer) if stock else None
+                score = self._score(world, ledger, stock, count, consumer) if stock else None
                 if score is not None:
                     part[node] = score
             parts.append(part)
@@ -95,21 +95,27 @@ class NodeCosts:
             elif known.score is not None:
                 found[node] = known.score
         for _, node, stock in heapq.nsmallest(MOST_NEW, new, key=lambda one: one[:2]):
-            score = self._score(world, stock, count, None)
+            score = self._score(world, ledger, stock, count, None)
             table[node] = _Known(stock, score)
             if score is not None:
                 found[node] = score
         return found
 
     def _score(
-        self, world: World, stock: Stock, count: int, consumer: Consumer | None
+        self, world: World, ledger: Ledger, stock: Stock, count: int, consumer: Consumer | None
     ) -> Score | None:
         """On the one GPU that is best, else on those with the most; None: too few are free."""
         free = {*_free(stock, consumer)}
         if len(free) < count:
             return None
-        vgpus = world.vgpus.by(NODE, stock.node)
-        there = [_Gpu(world, members, free) for members in _by_gpu(vgpus)]
+        made = [
+            one
+            for one in world.vgpus.by(NODE, stock.node)
+            if one.status.vgpu_status == VGPU_CONFIGURED
+        ]
+        stocks = (ledger.stocks.get((stock.node, name)) for name in {*map(_resource, made)})
+        room = {name for other in stocks if other for name in _free(other, None)}
+        there = [_Gpu(world, members, free, room) for members in _by_gpu(made)]
         whole = [one.score(count) for one in there if len(one.free) >= count]
         if whole:
             return min(whole)
@@ -125,12 +131,17 @@ class NodeCosts:
 class _Gpu:
     """A GPU and what it carries."""
 
-    def __init__(self, world: World, vgpus: list[VGPUDevice], free: set[str]) -> None:
-        """`free`: names of those that the pod can have."""
-        made = [one for one in vgpus if one.status.vgpu_status == VGPU_CONFIGURED]
+    def __init__(
+        self, world: World, made: Sequence[VGPUDevice], free: Container[str], room: Container[str]
+    ) -> None:
+        """`free`: names of those that the pod can have. `room`: of all that nothing has."""
         self.free = [_carried(one) for one in made if one.metadata.name in free]
-        self._held = gpus.in_order(_carried(one) for one in made if one.metadata.name not in free)
-        name = _name(vgpus[0])
+        self._held = gpus.in_order(
+            _carried(one)
+            for one in made
+            if one.metadata.name not in free and one.metadata.name not in room
+        )
+        name = _name(made[0])
         device, gpu = world.pci_devices.get(name), world.gpus.get(name)
         self._gpu = gpus.Gpu(
             "" if device is None else device.status.device_id,
@@ -147,6 +158,11 @@ def _free(stock: Stock, consumer: Consumer | None) -> Iterator[str]:
         own = entry.state in _KEPT_FOR and entry.consumer == consumer
         if (own or entry.state is State.FREE) and not entry.unhealthy:
             yield entry.device.name
+
+
+def _resource(vgpu: VGPUDevice) -> str:
+    status = vgpu.status
+    return status.resource_name or names.vgpu_resource_name(status.configure_vgpu_type_name)
 
 
 def _by_gpu(vgpus: Iterable[VGPUDevice]) -> Iterable[list[VGPUDevice]]:

@@ -185,18 +185,21 @@ def test_what_changes_on_a_node_counts_for_the_next_pod() -> None:
     assert weights(cluster.admitted(launcher(QUARTER))) == {"n0": 100, "n1": 50}
 
 
-def test_a_vgpu_of_another_profile_that_is_made_counts_for_the_next_pod() -> None:
+def test_a_vgpu_of_another_profile_counts_for_the_next_pod_while_a_vm_has_it() -> None:
     cluster = halves()
     world, asked = cluster.world, {RESOURCES[QUARTER]: 1}
-    assert world.node_costs is not None
-    before = world.node_costs(world, cluster.upkeep.ledger, asked, None)
-    free = [(0, 24, 12), (0, 40, 8), (1, 12, 12)]
+    held, free = [(0, 0, 24), (1, 0, 12)], [(0, 24, 12), (1, 12, 12)]
 
-    filled(cluster, held=[(0, 0, 24), (1, 0, 12)], free=free)
+    def costs() -> dict[str, Any]:
+        assert world.node_costs is not None
+        return dict(world.node_costs(world, cluster.upkeep.ledger, asked, None))
 
-    after = world.node_costs(world, cluster.upkeep.ledger, asked, None)
-    assert after["n0"] < before["n0"]  # Its place for a 24Q is broken anyway.
-    assert after["n1"] == before["n1"]
+    before = costs()
+    filled(cluster, held=held, free=[*free, (0, 40, 8)])
+    assert costs() == before  # It can be removed.
+    filled(cluster, held=[*held, (0, 40, 8)], free=free)
+    assert costs()["n0"] < before["n0"]  # Its place for a 24Q is broken anyway.
+    assert costs()["n1"] == before["n1"]
 
 
 def test_several_vgpus_are_best_where_they_break_one_large_place_together() -> None:
@@ -256,15 +259,17 @@ def test_a_vgpu_that_is_gone_is_not_counted_any_more() -> None:
     assert [*found] == ["n0"]
 
 
+@pytest.mark.slow
 def test_a_cluster_serves_as_much_as_the_policy_within_a_hundredth() -> None:
+    """Webhook, scheduler and device plugins against the planner's own simulation."""
     mix = Mix(tuple(float(kind.slots in (4, 8, 12, 24)) for kind in BOARD.kinds), gpus=4)
     policy = by_policy(BOARD, aware, lowest=True)
     planned, served = (
         [
-            churn(BOARD, mix, take, seed=seed, arrivals=900, before=200).memory
+            churn(BOARD, mix, take, seed=seed, arrivals=2500).memory
             for seed, take in enumerate(takers)
         ]
-        for takers in ([policy] * 4, [PackedCluster(mix.gpus, 1).take for _ in range(4)])
+        for takers in ([policy] * 6, [PackedCluster(mix.gpus, 1).take for _ in range(6)])
     )
-    assert sum(served) / 4 == pytest.approx(sum(planned) / 4, abs=0.01)
-    # Without the hint it is 0.02 less.
+    assert sum(served) == pytest.approx(sum(planned), rel=0.01)
+    # Without the hint it is 0.018 less than planned.
