@@ -47,7 +47,9 @@ Free = dict[str, list[str]]
 """Names of free vGPUs, by node and resource."""
 
 
-def world(nodes: int, gpus: int, machines: int) -> tuple[World, Free]:
+def world(
+    nodes: int, gpus: int, machines: int, costs: NodeCosts | None = None
+) -> tuple[World, Free]:
     luck = random.Random(7)
     stores: dict[str, Any] = {name: Store(indexers) for name, indexers in INDEXERS.items()}
     free: Free = defaultdict(list)
@@ -69,7 +71,7 @@ def world(nodes: int, gpus: int, machines: int) -> tuple[World, Free]:
         taken, free[place] = free[place][:2], free[place][2:]
         vm = machine(f"vm-{number:05d}", place.partition(" ")[2], taken)
         stores["vms"].put(VIRTUAL_MACHINES.decode(msgspec.json.encode(vm)))
-    return World(**stores, ledger=_once(stores), node_costs=NodeCosts().of), free
+    return World(**stores, ledger=_once(stores), node_costs=(costs or NodeCosts()).of), free
 
 
 def _once(stores: dict[str, Any]) -> Any:
