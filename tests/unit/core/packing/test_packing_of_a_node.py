@@ -19,5 +19,5 @@ def test_a_node_serves_as_much_as_the_policy_within_a_hundredth() -> None:
         ]
         for takers in ([policy] * 4, [Node(mix.gpus).take for _ in range(4)])
     )
-    assert sum(served) / 4 == pytest.approx(sum(planned) / 4, abs=0.007)
-    # A device plugin that does not look at places serves 0.008 less than planned.
+    assert sum(served) / 4 == pytest.approx(sum(planned) / 4, abs=0.01)
+    # A device plugin that does not look at places serves 0.011 less than planned.
