@@ -17,7 +17,8 @@ from support.report import arguments, header, middle, ms, percentile, table
 
 from laneway.core.history import Hold
 from laneway.core.ledger.facts import Consumer, ConsumerKind
-from laneway.web.history.store import NAME, Event, Keeping, Query, Store
+from laneway.web.history.finding import Query
+from laneway.web.history.store import NAME, Event, Keeping, Store
 
 NODES, DEVICES, VMS, SPACES = 1_000, 128, 20_000, 50
 STEP = 100
@@ -67,6 +68,9 @@ def main() -> None:
             store.write(some, some[-1].at)
             held += sum(event.hold is not None for event in some)
             last = some[-1].at
+        quiet = Consumer(ConsumerKind.VM, "quiet", "vm")
+        few = [Hold(f"quiet-{number}", "quiet", "", quiet) for number in range(3)]
+        store.write([Event(STEP * number, one.device, one) for number, one in enumerate(few)], last)
         size = os.stat(os.path.join(folder, NAME)).st_size / (1 << 20)
         rows = [
             (name, *_asked(store, query, allowed, options.repeat))
@@ -91,7 +95,9 @@ def _recorded(store: Store, events: Iterator[Event], size: int) -> float:
 
 def _questions(last: int) -> list[tuple[str, Query, list[Consumer] | None]]:
     mine = [Consumer(ConsumerKind.VM, "team-7", "")]
-    middle_of = (last // 2, 1 << 40)
+    half = [Consumer(ConsumerKind.VM, f"team-{number}", "") for number in range(0, SPACES, 2)]
+    middle_of, early = (last // 2, 1 << 40), (last // 4, 1 << 40)
+    never_met = Query(limit=100, node="node-0007", namespace="quiet")
     return [
         ("the newest", Query(limit=100), None),
         ("a page in the middle", Query(limit=100, after=middle_of), None),
@@ -101,9 +107,20 @@ def _questions(last: int) -> list[tuple[str, Query, list[Consumer] | None]]:
         ("a node in the oldest tenth", Query(limit=100, node="node-0007", until=last // 10), None),
         ("held in the last tenth", Query(limit=100, since=last - last // 10), None),
         ("one namespace", Query(limit=100, namespace="team-7"), None),
+        ("a namespace with three entries", Query(limit=100, namespace="quiet"), None),
+        ("a VM's name in any namespace", Query(limit=100, name="vm-00007"), None),
         ("a user of one namespace", Query(limit=100), mine),
+        ("a user of half of them", Query(limit=100), half),
+        ("held at the end", Query(limit=100, since=last), None),
+        (
+            "held at the end, of one namespace",
+            Query(limit=100, since=last, namespace="quiet"),
+            None,
+        ),
+        ("held in the middle, the last page", Query(limit=100, since=last // 2, after=early), None),
         ("a device that is not there", Query(limit=100, device="nothing"), None),
         ("a VM and a node that never met", Query(limit=100, node="x", name="vm-00007"), None),
+        ("a node and a namespace that never met", never_met, None),
         ("a namespace that is not there", Query(limit=100, namespace="nothing"), None),
     ]
 

@@ -63,7 +63,8 @@ class Changes:
         self.made: list[Callable[[], Awaitable[Any]]] = []
         self.asking = 0.0
         """Seconds spent on a program that only tells."""
-        self.read, self.readlink, self.resolve = host.read, host.readlink, host.resolve
+        self.read, self.read_start = host.read, host.read_start
+        self.readlink, self.resolve = host.readlink, host.resolve
         self.names, self.entries, self.exists = host.names, host.entries, host.exists
         self.owner, self.set_owner, self.write = host.owner, host.set_owner, host.write
         self.uevents, self.kernel_messages = host.uevents, host.kernel_messages

@@ -52,7 +52,7 @@ def shown(results: list[Served]) -> str:
 def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--arrivals", type=int, default=5000, help="counted, per seed")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=12)
     parser.add_argument("--sequences", type=int, default=200, help="of requests until full")
     asked = parser.parse_args()
     header()

@@ -4,7 +4,8 @@ The agent and the embedded API server are processes of their own, this script de
 watches as a third. A vGPU is enabled on one function after the other, then disabled again. Measured
 is from the moment before the spec is changed until a watcher has the configured status, less the
 time that the driver took for its writes, and until it has the last sibling whose list of profiles
-changed with it.
+changed with it. Then the same is done in a row: each spec is changed as soon as the one before was
+answered, while the siblings' lists are still being written.
 """
 
 from __future__ import annotations
@@ -100,20 +101,28 @@ class Node(NamedTuple):
     watcher: Watcher
 
 
-async def desired(node: Node, address: str, profile: str, times: Times) -> None:
+async def answered(node: Node, address: str, profile: str, times: Times) -> tuple[float, float]:
+    """Change a spec and wait for the answer; gives when it began, and the driver's time."""
     client, agent, watcher = node
     name = watcher.objects[address].metadata.name
     driver = (await agent.ask("usage"))["driver"]
     spec = {"enabled": bool(profile)} | ({"vGPUTypeName": profile} if profile else {})
     began = time.perf_counter()
     patched = await client.patch(_VGPU, name, {"spec": spec})
-    answered = await watcher.until_answered(address, patched.metadata.generation)
+    ended = await watcher.until_answered(address, patched.metadata.generation)
     driver = (await agent.ask("usage"))["driver"] - driver
+    times.answered.append(ended - began - driver)
+    return began, driver
+
+
+async def desired(node: Node, address: str, profile: str, times: Times) -> None:
+    """The same, until all lists that change with it are there as well."""
+    _, agent, watcher = node
+    began, driver = await answered(node, address, profile, times)
     gpu = watcher.objects[address].spec.parent_gpu_device_address
     await watcher.until_offered(await agent.ask("offered", gpu))
     moments = [moment for moment in watcher.moments.values() if moment > began]
-    times.answered.append(answered - began - driver)
-    times.reported.append(max([answered, *moments]) - began - driver)
+    times.reported.append(max([times.answered[-1], *(one - began - driver for one in moments)]))
     times.siblings += sum(
         moment > began for one, moment in watcher.moments.items() if one != address
     )
@@ -154,6 +163,10 @@ async def measure(host: str, desired_states: int, seconds: float) -> list[list[s
         after, used = await server.ask("usage"), await agent.ask("usage")
         await asyncio.sleep(seconds)
         rest = await agent.ask("usage")
+        in_a_row = Times()
+        for number in range(desired_states):
+            enabled = number // AT_ONCE % 2 == 0
+            await answered(node, addresses[number % AT_ONCE], profile * enabled, in_a_row)
         watching.cancel()
         with suppress(asyncio.CancelledError):
             await watching
@@ -170,7 +183,7 @@ async def measure(host: str, desired_states: int, seconds: float) -> list[list[s
             *(ms(percentile(times, at)) for times in (on.answered, on.reported) for at in (50, 99)),
             *(
                 ms(percentile(times, at))
-                for times in (off.answered, off.reported)
+                for times in (off.answered, off.reported, in_a_row.answered)
                 for at in (50, 99)
             ),
         ],
@@ -198,7 +211,7 @@ def main() -> None:
     rows = [
         asyncio.run(measure(one, options.desired_states, options.seconds)) for one in options.hosts
     ]
-    kinds = ("enabled", "to the last list", "disabled", "to the last list")
+    kinds = ("enabled", "to the last list", "disabled", "to the last list", "in a row")
     head = [f"{kind} {at}" for kind in kinds for at in ("p50", "p99")]
     table("From the change of the spec, in ms", ("host", *head), [one for one, _ in rows])
     head = ["reads", "writes", "events", "lists changed", "CPU ms", "API server's CPU ms"]

@@ -6,8 +6,9 @@ create by requests. They are as agents write them, with conditions and lists of 
 
 from __future__ import annotations
 
+import itertools
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kapilite.storage.events import Key
@@ -25,9 +26,18 @@ Object = dict[str, Any]
 
 def fill(store: Store, nodes: int, gpus: int) -> int:
     """Store the fleet; gives how many objects that are."""
+    return _store(store, objects(nodes, gpus))
+
+
+def claim(store: Store, nodes: int, gpus: int) -> int:
+    """Store a claim for every function of the fleet, as for vGPUs that VMs can have."""
+    return _store(store, _claims(nodes, gpus))
+
+
+def _store(store: Store, found: Iterable[tuple[str, Object]]) -> int:
     count = 0
     with store.transaction():
-        for resource, obj in _objects(nodes, gpus):
+        for resource, obj in found:
             obj["metadata"] |= {
                 "uid": str(uuid.uuid4()),
                 "creationTimestamp": TIME,
@@ -42,11 +52,12 @@ def vgpu_name(node: int, gpu: int, function: int) -> str:
     return f"node{node:04d}-0000{gpu + 1:02x}00{function:x}"
 
 
-def _objects(nodes: int, gpus: int) -> Iterator[tuple[str, Object]]:
+def objects(nodes: int, gpus: int) -> Iterator[tuple[str, Object]]:
+    """Each with the resource that it is stored under."""
     for node in range(nodes):
         name = f"node{node:04d}"
         yield "nodes", _node(name)
-        yield f"nodes.{API}", _device("Node", name, name, {}, {})
+        yield f"nodes.{API}", device("Node", name, name, {}, {})
         for gpu in range(gpus):
             address = f"0000:{gpu + 1:02x}:00.0"
             names = [vgpu_name(node, gpu, function) for function in range(FUNCTIONS)]
@@ -54,7 +65,7 @@ def _objects(nodes: int, gpus: int) -> Iterator[tuple[str, Object]]:
             own = f"{name}-0000{gpu + 1:02x}000"
             yield (
                 f"sriovgpudevices.{API}",
-                _device(
+                device(
                     "SRIOVGPUDevice",
                     own,
                     name,
@@ -67,11 +78,11 @@ def _objects(nodes: int, gpus: int) -> Iterator[tuple[str, Object]]:
                     },
                 ),
             )
-            yield f"pcidevices.{API}", _device("PCIDevice", own, name, {}, _card(name, address))
+            yield f"pcidevices.{API}", device("PCIDevice", own, name, {}, card(name, address))
             for vgpu, at in zip(names, addresses, strict=True):
                 yield (
                     f"vgpudevices.{API}",
-                    _device(
+                    device(
                         "VGPUDevice",
                         vgpu,
                         name,
@@ -84,6 +95,20 @@ def _objects(nodes: int, gpus: int) -> Iterator[tuple[str, Object]]:
                         {"availableTypes": PROFILES, "framework": "vendor-vfio"},
                     ),
                 )
+
+
+def _claims(nodes: int, gpus: int) -> Iterator[tuple[str, Object]]:
+    for node, gpu, function in itertools.product(range(nodes), range(gpus), range(FUNCTIONS)):
+        name, on = vgpu_name(node, gpu, function), f"node{node:04d}"
+        spec = {
+            "address": f"0000:{gpu + 1:02x}:01.{function:x}",
+            "nodeName": on,
+            "userName": "admin",
+        }
+        status = {"passthroughEnabled": True, "resourceName": "nvidia.com/NVIDIA_A2-2Q"}
+        found = device("PCIDeviceClaim", name, on, spec, status)
+        del found["metadata"]["labels"]  # claims have none of their node
+        yield f"pcideviceclaims.{API}", found
 
 
 def _node(name: str) -> Object:
@@ -103,7 +128,8 @@ def _node(name: str) -> Object:
     }
 
 
-def _device(kind: str, name: str, node: str, spec: Object, status: Object) -> Object:
+def device(kind: str, name: str, node: str, spec: Object, status: Object) -> Object:
+    """An object as its agent writes it."""
     ready = {
         "type": "Ready",
         "status": "True",
@@ -116,12 +142,13 @@ def _device(kind: str, name: str, node: str, spec: Object, status: Object) -> Ob
         "apiVersion": f"{API}/v1beta1",
         "kind": kind,
         "metadata": {"name": name, "labels": {"nodename": node}},
-        "status": {**status, "conditions": [ready], "observedGeneration": 1},
+        "status": {"conditions": [ready], "observedGeneration": 1, **status},
     }
     return {**found, "spec": spec} if spec else found
 
 
-def _card(node: str, address: str) -> Object:
+def card(node: str, address: str) -> Object:
+    """What is seen of a GPU."""
     return {
         "address": address,
         "nodeName": node,

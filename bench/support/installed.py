@@ -8,10 +8,10 @@ from laneway.kube.client import Client
 from laneway.kube.resource import Resource
 
 _CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", False, PCIDevice)
-_NODES = Resource("", "v1", "nodes", False, PCIDevice)
+NODES = Resource("", "v1", "nodes", False, PCIDevice)
 
 
 async def install(client: Client, node: str) -> None:
     for crd in crds():
         await client.create(_CRDS, crd)
-    await client.create(_NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})
+    await client.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})

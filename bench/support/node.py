@@ -23,9 +23,9 @@ from laneway.host.plans.state import StateFolder
 from laneway.host.port import Host
 from laneway.host.real import RealHost
 from laneway.kube.client import Client
-from laneway.kube.config import load
 from laneway.roles.agent import Agent
 from laneway.roles.health import health_server
+from support import in_cluster
 from support.children import orders, say
 from support.report import resident
 
@@ -49,7 +49,7 @@ async def run(kubeconfig: str, functions: int, tree: str) -> None:
     host: Host = simulated or RealHost(tree)
     families = MetricFamilies()
     state = tempfile.TemporaryDirectory()
-    async with Client(load(kubeconfig)) as client:
+    async with Client(in_cluster.found(kubeconfig)) as client:
         hardware = Hardware(host, LocalExecutor(), StateFolder(state.name, "bench"))
         agent = Agent(NODE, hardware, client, families)
         async with (

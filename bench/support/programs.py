@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -16,10 +16,14 @@ _STOP_SECONDS = 10
 class Program:
     """A running program."""
 
-    def __init__(self, process: asyncio.subprocess.Process, said: str) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, said: str, before: Sequence[str]
+    ) -> None:
         self._process = process
         self.said = said
         """The line that it was waited for."""
+        self.before = before
+        """Those that came before it."""
 
     def cpu(self) -> float:
         """The seconds that it has computed."""
@@ -31,6 +35,12 @@ class Program:
         """What it holds in memory, in MB."""
         with open(f"/proc/{self._process.pid}/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * _PAGE / 1e6
+
+    def peak(self) -> float:
+        """The most that it has held, in MB."""
+        with open(f"/proc/{self._process.pid}/status", encoding="ascii") as file:
+            line = next(line for line in file if line.startswith("VmHWM:"))
+        return int(line.split()[1]) * 1024 / 1e6
 
 
 @asynccontextmanager
@@ -53,7 +63,7 @@ async def program(module: str, *arguments: str, until: str) -> AsyncIterator[Pro
             raise SystemExit(f"{module} ended: {''.join(lines)}")
     reading = asyncio.create_task(process.stdout.read())
     try:
-        yield Program(process, line)
+        yield Program(process, line, lines)
     finally:
         reading.cancel()
         process.terminate()

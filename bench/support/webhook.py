@@ -23,6 +23,7 @@ from prometheus_client import CollectorRegistry
 from kapilite.credentials.pki import ensure
 from laneway.admission.indexes import INDEXERS
 from laneway.admission.light import PCI_DEVICES, VGPUS
+from laneway.admission.node_costs import NodeCosts
 from laneway.admission.world import World
 from laneway.api import CoreNode, ObjectMeta
 from laneway.controllers.ledger import demands, devices
@@ -46,7 +47,9 @@ Free = dict[str, list[str]]
 """Names of free vGPUs, by node and resource."""
 
 
-def world(nodes: int, gpus: int, machines: int) -> tuple[World, Free]:
+def world(
+    nodes: int, gpus: int, machines: int, costs: NodeCosts | None = None
+) -> tuple[World, Free]:
     luck = random.Random(7)
     stores: dict[str, Any] = {name: Store(indexers) for name, indexers in INDEXERS.items()}
     free: Free = defaultdict(list)
@@ -68,7 +71,7 @@ def world(nodes: int, gpus: int, machines: int) -> tuple[World, Free]:
         taken, free[place] = free[place][:2], free[place][2:]
         vm = machine(f"vm-{number:05d}", place.partition(" ")[2], taken)
         stores["vms"].put(VIRTUAL_MACHINES.decode(msgspec.json.encode(vm)))
-    return World(**stores, ledger=_once(stores)), free
+    return World(**stores, ledger=_once(stores), node_costs=(costs or NodeCosts()).of), free
 
 
 def _once(stores: dict[str, Any]) -> Any:
@@ -96,6 +99,17 @@ def machine(name: str, resource: str, taken: list[str]) -> dict[str, Any]:
         "kind": "VirtualMachine",
         "metadata": {"name": name, "namespace": "default", "labels": {"app": "bench"}},
         "spec": {"runStrategy": "Always", "template": {"spec": {"domain": domain}}},
+    }
+
+
+def pod(name: str, resource: str) -> dict[str, Any]:
+    """A pod that requests a vGPU."""
+    container = {"name": "compute", "resources": {"limits": {resource: "1"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [container]},
     }
 
 

@@ -44,7 +44,7 @@ def test_a_person_plans_on_a_file_and_on_the_cluster(administrator: Person) -> N
     expect(answer).to_contain_text("2 GPUs with vGPUs of another size in use")
     expect(answer).to_contain_text("Yes, after 1 move. Fewer do not suffice.")
     expect(answer.get_by_role("list", name="What to do, in this order")).to_contain_text(
-        "start the stopped d/"
+        "reserve for the stopped d/"
     )
     axe(page)
     vms.get_by_label("VMs", exact=True).first.fill("0")

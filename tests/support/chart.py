@@ -61,6 +61,7 @@ VALUES: dict[str, Object] = {
     "certificates of cert-manager": {"webhook": {"certificates": "cert-manager"}},
     "certificates of somebody": {"webhook": {"certificates": "none"}},
     "known API servers alone": {"webhook": {"clientCA": "api-servers"}},
+    "nodes without hints": {"webhook": {"placementHints": False}},
     "virtual machines must be checked": {"webhook": {"virtualMachines": {"failurePolicy": "Fail"}}},
     "machines on vSphere must be checked": {
         "webhook": {"vsphere": {"enabled": True, "failurePolicy": "Fail", "inventory": "refuse"}}

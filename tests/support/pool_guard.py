@@ -21,6 +21,7 @@ from prometheus_client import CollectorRegistry
 
 from kubebasics import yaml_text
 from laneway.api import CoreNode, VGPUDevice
+from laneway.core.tracing import Span
 from laneway.kube import rancher
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig, User
@@ -58,6 +59,8 @@ class Guard:
         self.registry = CollectorRegistry()
         self.kubeconfigs = Path()
         self._config = management.config
+        self.spans: list[Span] = []
+        """What the webhook told of its reviews."""
 
     # ---- the Harvester cluster -------------------------------------------------------------------
 
@@ -191,6 +194,7 @@ class Guard:
                 key_file=str(folder / "tls.key"),
                 host="localhost",
                 port=self.management.port,
+                tracer=self.spans.append,
             )
             task = tasks.create_task(running.run())
             try:

@@ -47,17 +47,22 @@ def fill(kubeconfig: Path) -> None:
 
 async def _fill(kubeconfig: Path) -> None:
     async with Client(load(str(kubeconfig))) as client:
-        await install_crds(client)
-        await install_missing(client, kubevirt.__name__)
-        for namespace in (*TEAMS, "harvester-system"):
-            await install_namespace(client, namespace)
-        await until_served(client, VIRTUAL_MACHINES.path())
-        owner = await client.create(DAEMON_SETS, _daemon_set(), "harvester-system")
-        agent = _agent(owner.metadata.uid)
-        for resource, body, status, namespace in (agent, *_nodes(), *_devices(), *_users()):
-            await client.create(resource, body, namespace)
-            name, change = body["metadata"]["name"], {"status": status}
-            await client.patch(resource, name, change, namespace, subresource="status")
+        await make(client)
+
+
+async def make(client: Client) -> None:
+    """The same with a client."""
+    await install_crds(client)
+    await install_missing(client, kubevirt.__name__)
+    for namespace in (*TEAMS, "harvester-system"):
+        await install_namespace(client, namespace)
+    await until_served(client, VIRTUAL_MACHINES.path())
+    owner = await client.create(DAEMON_SETS, _daemon_set(), "harvester-system")
+    agent = _agent(owner.metadata.uid)
+    for resource, body, status, namespace in (agent, *_nodes(), *_devices(), *_users()):
+        await client.create(resource, body, namespace)
+        name, change = body["metadata"]["name"], {"status": status}
+        await client.patch(resource, name, change, namespace, subresource="status")
 
 
 def condition(kind: str, status: str, reason: str, message: str = "", minute: int = 0) -> Object:

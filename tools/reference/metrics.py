@@ -2,7 +2,7 @@
 
 Metrics are read from the source that declares them: what is counted only when it is scraped needs a
 node, a vCenter or a KubeVirt to exist in a registry. A name `laneway_…` in the source that is not
-understood as a metric is an error, so none is left out.
+understood as a metric is an error, and so is a metric of no part, so none is left out.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ ALERTS = [ROOT / "charts/laneway" / f"{name}.yaml" for name in ("alerts", "alert
 
 _INTRODUCTION = """
 Every part of Laneway serves `/metrics` for Prometheus beside `/healthz` and `/readyz`: the agent
-on port 9640, the manager on 9641, the webhook on 9642, the webhook for machine pools on 9644.
-`laneway up` serves the agents' and the manager's at the address that it prints.
+on port 9640, the manager on 9641, the webhook on 9642, the web interface on 9643, the webhook for
+machine pools on 9644. `laneway up` serves those of all its parts at the address that it prints.
 [Monitor Laneway](../how-to/monitor.md) says how to have them collected.
 """
 _ALERTS = """
@@ -41,9 +41,10 @@ _TYPES = {
 _NAME = re.compile(r"laneway_[a-z_]+")
 _PARTS = {
     "Agent": ("controllers/metrics.py", "controllers/measuring/"),
-    "Agent, manager and webhook, where they send traces or the audit record": ("roles/telemetry/",),
+    "Every part that sends traces or the audit record": ("roles/telemetry/",),
     "Manager": ("controllers/cluster/", "controllers/ledger/"),
     "Webhook": ("admission/metrics.py",),
+    "Web interface": ("web/metrics.py",),
     "Webhook for machine pools": ("admission/machine_pools/",),
     "vSphere (of the manager)": ("vsphere/",),
 }
@@ -63,15 +64,20 @@ class UnreadableError(Exception):
 def metrics() -> str:
     """All metrics by the part that serves them, then the alerts."""
     sections = []
+    left = {path: str(path.relative_to(SOURCE)) for path in sorted(SOURCE.rglob("*.py"))}
     for part, places in _PARTS.items():
-        found = sorted(
-            metric
-            for path in sorted(SOURCE.rglob("*.py"))
-            if str(path.relative_to(SOURCE)).startswith(places)
-            for metric in declared(path)
-        )
+        own = [path for path, name in left.items() if name.startswith(places)]
+        found = sorted(metric for path in own for metric in declared(path))
+        for path in own:
+            del left[path]
         rows = ((code(one.name), one.type, ", ".join(one.labels), one.help) for one in found)
         sections += [f"## {part}", table(("metric", "type", "labels", "counts"), rows)]
+    for path in left:
+        text = path.read_text()
+        if '"laneway_' in text and any(
+            one.name.startswith("laneway_") for one in _called(ast.parse(text))
+        ):
+            raise UnreadableError(f"{path}: the metrics of which part are these?")
     return page("Metrics and alerts", _INTRODUCTION, *sections, "## Alerts", _alerts())
 
 

@@ -16,6 +16,7 @@ from typing import Any, Self
 from laneway.admission.capv.known import HOSTS, RESERVATIONS, KnownHost, KnownReservation
 from laneway.admission.indexes import INDEXERS
 from laneway.admission.light import PCI_DEVICES, VGPUS
+from laneway.admission.node_costs import NodeCosts
 from laneway.admission.world import World
 from laneway.api import (
     CoreNode,
@@ -157,15 +158,28 @@ class AdmissionCaches:
 
     @classmethod
     def of(
-        cls, client: Client, trusted: Iterable[str] = (), *, vsphere_refuses: bool = False
+        cls,
+        client: Client,
+        trusted: Iterable[str] = (),
+        *,
+        vsphere_refuses: bool = False,
+        hints: bool = True,
     ) -> Self:
-        """Caches of a cluster; `trusted` are the usernames of Laneway's agent and manager."""
+        """Caches of a cluster; `trusted` are the usernames of Laneway's agent and manager.
+
+        `hints`: whether pods with vGPUs are to prefer nodes.
+        """
         known = Informers.of(client)
         source = LedgerSource(known)
+        costs = NodeCosts()
+        if hints:
+            known.vgpus.subscribe(costs.changed)
+            known.gpus.subscribe(costs.changed)
         stores: dict[str, Any] = {name: one.store for name, one in known.all.items()}
         world = World(
             **stores,
             ledger=source.current,
+            node_costs=costs.of if hints else None,
             trusted=frozenset(trusted),
             vsphere_refuses=vsphere_refuses,
         )

@@ -9,16 +9,11 @@ difference. When a condition last changed is left out, because it makes equal co
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from types import MappingProxyType
-from typing import TypeVar
 
 import msgspec
 
 from laneway.api import (
-    Condition,
     ObjectMeta,
     PCIDevice,
     PCIDeviceStatus,
@@ -29,17 +24,9 @@ from laneway.api import (
 )
 from laneway.core import keys
 from laneway.kube.resource import served
-
-H = TypeVar("H", bound=Hashable)
+from laneway.kube.sharing import NOTHING, mapping, one, timeless
 
 _KEPT_LABELS = (keys.LABEL_PARENT_GPU, keys.LABEL_PARENT_NETWORK_DEVICE)
-_NOTHING: Mapping[str, str] = MappingProxyType({})
-
-
-@lru_cache(maxsize=1 << 16)
-def _one(value: H) -> H:
-    """The first of all that are equal to this, as long as it was met not too long ago."""
-    return value
 
 
 def _metadata(meta: ObjectMeta) -> ObjectMeta:
@@ -52,22 +39,11 @@ def _metadata(meta: ObjectMeta) -> ObjectMeta:
         resource_version=meta.resource_version,
         generation=meta.generation,
         deletion_timestamp=meta.deletion_timestamp,
-        labels=_mapping(labels),
-        annotations=_NOTHING,
+        labels=mapping(labels),
+        annotations=NOTHING,
         finalizers=(),
         owner_references=(),
     )
-
-
-@lru_cache(maxsize=1 << 14)
-def _mapping(items: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
-    return MappingProxyType(dict(items))
-
-
-def _conditions(conditions: Sequence[Condition]) -> Sequence[Condition]:
-    timeless = (msgspec.structs.replace(one, last_transition_time="") for one in conditions)
-    found: Sequence[Condition] = _one(tuple(timeless))
-    return found
 
 
 def _pci_device(_: type[PCIDevice], raw: bytes | msgspec.Raw) -> PCIDevice:
@@ -76,7 +52,7 @@ def _pci_device(_: type[PCIDevice], raw: bytes | msgspec.Raw) -> PCIDevice:
     text = sys.intern
     return PCIDevice(
         metadata=_metadata(whole.metadata),
-        spec=_one(whole.spec),
+        spec=one(whole.spec),
         status=PCIDeviceStatus(
             address=text(status.address),
             vendor_id=text(status.vendor_id),
@@ -89,12 +65,12 @@ def _pci_device(_: type[PCIDevice], raw: bytes | msgspec.Raw) -> PCIDevice:
             description=text(status.description),
             kernel_driver_in_use=text(status.kernel_driver_in_use),
             physical_function=text(status.physical_function),
-            sriov=status.sriov and _one(status.sriov),
-            bars=_one(tuple(status.bars)),
+            sriov=status.sriov and one(status.sriov),
+            bars=one(tuple(status.bars)),
             boot_vga=status.boot_vga,
             claimable=status.claimable,
-            critical=_one(tuple(status.critical)),
-            conditions=_conditions(status.conditions),
+            critical=one(tuple(status.critical)),
+            conditions=timeless(status.conditions),
             iommu_group_members=(),
             reset_methods=(),
         ),
@@ -117,13 +93,14 @@ def _vgpu(_: type[VGPUDevice], raw: bytes | msgspec.Raw) -> VGPUDevice:
         status=VGPUDeviceStatus(
             vgpu_status=text(status.vgpu_status),
             configure_vgpu_type_name=text(status.configure_vgpu_type_name),
-            available_types=_mapping(tuple(status.available_types.items())),
+            available_types=mapping(tuple(status.available_types.items())),
             framework=text(status.framework),
             resource_name=text(status.resource_name),
             allocation=status.allocation,
+            placement=status.placement,
             gpu_instance=status.gpu_instance,
             observed_generation=status.observed_generation,
-            conditions=_conditions(status.conditions),
+            conditions=timeless(status.conditions),
         ),
     )
 

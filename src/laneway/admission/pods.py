@@ -11,7 +11,8 @@ before; that it is one says who makes it and that the instance exists, not a lab
 
 Pods that request nothing that Laneway knows pass unseen, and so do those while the webhook does not
 answer: the agent judges last, when the kubelet asks (`core.device_plugin.entitled`). So the pod's
-requester is noted on it, which no other client may write.
+requester is noted on it, which no other client may write. A pod with vGPUs also gets nodes to
+prefer (`hints`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from laneway.admission import recording
+from laneway.admission import hints, recording
 from laneway.admission.judging import Change, read_request
 from laneway.admission.request import Access, Operation, Request
 from laneway.admission.review import Question
@@ -76,12 +77,13 @@ def judge_change(request: Request[Pod], _world: World, _granted: Granted) -> Ver
 
 
 def mutate(question: Question, world: World) -> Change:
-    """Note on a new pod who requests it."""
+    """Note on a new pod who requests it, and which nodes are best for its vGPUs."""
     if question.operation != Operation.CREATE or question.subresource or question.object is None:
         return Change()
     request: Request[Pod] = read_request(Pod, Operation.CREATE, question)
     raw = msgspec.json.decode(question.object)
-    return Change([*recording.operations(raw, _ANNOTATIONS, _requesters(request, world))])
+    notes = recording.operations(raw, _ANNOTATIONS, _requesters(request, world))
+    return Change([*notes, *hints.operations(raw, request, world)])
 
 
 def _requesters(request: Request[Pod], world: World) -> tuple[User, ...]:

@@ -5,7 +5,7 @@ The stores are the informers' own; a test fills them itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from laneway.admission.capv.known import KnownHost, KnownReservation
@@ -23,7 +23,9 @@ from laneway.api import (
     VGPULayout,
 )
 from laneway.controllers.ledger.objects import Pod
+from laneway.core.ledger.facts import Consumer
 from laneway.core.ledger.ledger import Ledger
+from laneway.core.packing.policy import Score
 from laneway.kube.capk import KubevirtCluster, KubevirtMachineTemplate
 from laneway.kube.capv import (
     VSphereCluster,
@@ -61,6 +63,9 @@ those alone of which that is so."""
 DEVICE_NAME = "device name"
 """Index of VMs by the names (`hostDevices[].name`, `gpus[].name`, and those in the
 allocation annotation) of the devices that they speak of."""
+
+CostsOf = Callable[["World", Ledger, Mapping[str, int], Consumer | None], Mapping[str, Score]]
+"""Of vGPUs by resource and number, for a VM for which some may be kept (`NodeCosts.of`)."""
 
 
 @dataclass(frozen=True)
@@ -100,5 +105,7 @@ class World:
     """Whether VMs are refused for which their vCenter has no devices, or only warned of."""
     ledger: Callable[[], Ledger | None] = lambda: None
     """The holders of devices and what is free, as of now; None while that is not known."""
+    node_costs: CostsOf | None = None
+    """What the vGPUs of a pod would cost by node; None: no node is preferred for a pod."""
     trusted: frozenset[str] = frozenset()
     """Usernames of Laneway's own agent and manager, who keep objects in step with hardware."""

@@ -137,6 +137,12 @@ _WIDE_COLUMNS: dict[str, Columns] = {
     "VSphereHost": {"Datacenter": ".status.datacenter", "Ref": ".spec.ref"},
 }
 
+_SELECTABLE = {"PCIDeviceClaim": (".spec.nodeName", ".status.resourceName")}
+"""By which fields the server chooses among objects of a kind, which bear no label of their node.
+
+Kubernetes before 1.31 drops this, and serves the kind without it.
+"""
+
 _LISTS = (".status.vGPUDevices", ".status.vfAddresses")
 """Each the last column of the contract."""
 
@@ -194,10 +200,16 @@ def _crd(info: KindInfo) -> dict[str, Any]:
                     "additionalPrinterColumns": _columns(info.kind, schema),
                     "schema": {"openAPIV3Schema": schema},
                     "subresources": {"status": {}},
+                    **_selectable(info.kind),
                 }
             ],
         },
     }
+
+
+def _selectable(kind: str) -> dict[str, Any]:
+    paths = _SELECTABLE.get(kind, ())
+    return {"selectableFields": [{"jsonPath": path} for path in paths]} if paths else {}
 
 
 def _columns(kind: str, schema: Schema) -> list[dict[str, Any]]:

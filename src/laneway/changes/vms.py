@@ -30,7 +30,8 @@ from laneway.kube.resource import Resource
 
 SUBRESOURCES = "subresources.kubevirt.io"
 """The group in which KubeVirt starts and stops VMs."""
-_DEVICES = ("spec", "template", "spec", "domain", "devices")
+DEVICES = ("spec", "template", "spec", "domain", "devices")
+"""Where a VM has its devices."""
 _SHOWN_NOWHERE = {"enabled": False}
 """What admission writes of the display of each further vGPU."""
 
@@ -42,9 +43,10 @@ class _Raw(msgspec.Struct, frozen=True):
     spec: JsonObject = {}
 
 
-_STORED = Resource(
+STORED = Resource(
     VIRTUAL_MACHINES.group, "v1", VIRTUAL_MACHINES.plural, True, _Raw, VIRTUAL_MACHINES.kind
 )
+"""VMs with all of their fields."""
 
 
 class Disk(NamedTuple):
@@ -147,11 +149,11 @@ async def change_devices(
     if (refusal := detach_refusal(instance, detach)) is not None:
         raise RefusedError(refusal.words)
     name, namespace = vm.metadata.name, vm.metadata.namespace
-    stored = await client.get(_STORED, name, namespace)
-    before = members(at({"spec": stored.spec}, _DEVICES))
+    stored = await client.get(STORED, name, namespace)
+    before = members(at({"spec": stored.spec}, DEVICES))
     after = edited(before, attach, detach)
     change: Json = {key: after[key] or None for key in after if after[key] != before.get(key)}
-    for key in reversed(_DEVICES):
+    for key in reversed(DEVICES):
         change = {key: change}
     version = {"resourceVersion": stored.metadata.resource_version}
     body = {"metadata": version, **members(change)}

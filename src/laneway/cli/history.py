@@ -151,8 +151,10 @@ def _view(found: Mapping[str, Any]) -> View:
 def _row(item: Mapping[str, Any]) -> table.Row:
     since, until = item["from"], item["to"] or "now"
     if item["type"] != "Held":
-        empty = (table.EMPTY,) * 4
-        return table.Row(("not observed", *empty, since, until, "nothing is known of this time"))
+        node = item.get("node", "")
+        why = f"the agent of {node} did not report" if node else "nothing is known of this time"
+        cells = (table.EMPTY, table.EMPTY, node or table.EMPTY, table.EMPTY, since, until, why)
+        return table.Row(("not observed", *cells))
     holder = item["holder"]
     kind = "pod" if holder["kind"] == "Pod" else "VM"
     notes = []

@@ -44,7 +44,7 @@ from laneway.core.plan import Plan, Satisfied, VgpuStep
 from laneway.core.refusals import GpuNotReady, Refusal, VgpuNotConfigured, processes_of
 from laneway.core.requested import Origin, read
 from laneway.core.situation import Situation, glance
-from laneway.core.tracing import Tracer
+from laneway.core.tracing import DELETION, Tracer
 from laneway.core.words import describe
 from laneway.host.hardware import Hardware
 from laneway.host.holders import have_ended
@@ -359,7 +359,9 @@ class ActingController(Publisher[T], ABC, Generic[T, W]):
     def _origin(self, stored: T) -> Origin:
         """For whom a plan is made. A deleted object does not say who deleted it."""
         meta = stored.metadata
-        user = "" if meta.deletion_timestamp else read(meta.annotations).user
+        if meta.deletion_timestamp:
+            return Origin(self.resource.kind, meta.name, meta.uid, generation=DELETION)
+        user = read(meta.annotations).user
         return Origin(self.resource.kind, meta.name, meta.uid, user, meta.generation)
 
     def _is_outdated(self, failure: FailedAttempt) -> bool:

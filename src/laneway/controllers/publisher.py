@@ -74,11 +74,16 @@ class Publisher(Generic[T]):
         """Take a new inventory: every object that should now be different is worked on."""
         before, after = self.wanted, self._family.wanted(inventory, self.node)
         self.inventory, self.wanted = inventory, after
-        stored = {obj.metadata.name for obj in self.informer.store if self.concerns(obj)}
         names = _different(before, after)
-        names |= (set(before) | stored) - set(after)
-        if self._outstanding is None:
-            names |= stored
+        if before is not after:
+            names |= before.keys() - after.keys()
+        first = self._outstanding is None
+        names |= {
+            name
+            for obj in self.informer.store
+            if ((name := obj.metadata.name) not in after or first) and self.concerns(obj)
+        }
+        if first:
             self._outstanding = set(names)
             self._settle()
         for name in sorted(names, key=self.rank):
@@ -109,7 +114,9 @@ class Publisher(Generic[T]):
         if after is None:
             self._written.forget(obj.metadata.name)
         if self.concerns(obj):
-            self.queue.add(obj.metadata.name)
+            # A user waits for the answer to a new spec, not for what an inventory changes.
+            new = before is not None and before.metadata.generation != obj.metadata.generation
+            self.queue.add(obj.metadata.name, first=new)
 
     async def _work(self, name: str) -> Retry | None:
         try:

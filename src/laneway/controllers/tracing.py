@@ -1,5 +1,9 @@
 """The agent's spans: each attempt to carry out what an object requests, its plan, its steps.
 
+Besides, there is one for each claim that is gone, from its deletion to the last that was done for
+it; and for a layout one of each write to the objects below it, which links to their traces, and one
+of each GPU that has become as the layout asks, or was refused.
+
 An object that is in order has no span, however often it is looked at. The steps of a plan are told
 once it has ended, from what the audit record has about it; so a plan that a killed agent began is
 told by the one that recovers it, in the same trace.
@@ -64,6 +68,31 @@ class Attempt:
         self._tracer(Span(span, parent, name, self._began, time.time_ns(), attributes, error))
 
 
+def tell(
+    tracer: Tracer | None,
+    name: str,
+    origin: Origin,
+    node: str,
+    began: int,
+    *,
+    links: tuple[SpanId, ...] = (),
+    error: str = "",
+    **more: Attribute,
+) -> None:
+    """A span right below the write of an object, which has just ended; `began` in nanoseconds."""
+    if tracer is None:
+        return
+    above, ended = root(origin.uid, origin.generation), time.time_ns()
+    attributes = _about(origin, node) | {f"laneway.{key}": value for key, value in more.items()}
+    span = above.child(name, node, began, ended)
+    tracer(Span(span, above.span, name, began, ended, attributes, error, links))
+
+
+def nanoseconds(text: str) -> int:
+    """An RFC 3339 time."""
+    return round(datetime.datetime.fromisoformat(text).timestamp() * 1e6) * 1000
+
+
 def plan_spans(node: str, ended: Ended) -> Iterator[Span]:
     """A plan that has ended, and below it each step that this process or the one before did."""
     origin = ended.origin
@@ -72,11 +101,11 @@ def plan_spans(node: str, ended: Ended) -> Iterator[Span]:
     if origin.span and not ended.recovered:  # the attempt of a killed agent was never told
         parent = origin.span
     span = above.child("carry out", ended.plan, ended.recovered)
-    began = last = _nanoseconds(ended.began)
+    began = last = nanoseconds(ended.began)
     steps = []
     for number, entry in enumerate(ended.steps):
         # One step begins when the one before is done.
-        until = max(last, _nanoseconds(entry.time))
+        until = max(last, nanoseconds(entry.time))
         steps.append(_step(span.child(number), span.span, entry, last, until))
         last = until
     attributes = _about(origin, node)
@@ -105,7 +134,3 @@ def _step(span: SpanId, parent: int, entry: Entry, began: int, ended: int) -> Sp
 def _about(origin: Origin, node: str) -> dict[str, Attribute]:
     found = about(origin.kind, origin.name, origin.uid, origin.generation) if origin.name else {}
     return found | {"k8s.node.name": node}
-
-
-def _nanoseconds(text: str) -> int:
-    return round(datetime.datetime.fromisoformat(text).timestamp() * 1e6) * 1000

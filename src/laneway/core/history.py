@@ -1,14 +1,15 @@
 """What the history of holders consists of: who held a device, from when to when.
 
 Only what an agent reported counts as held (`Allocation` of a device). While nothing watches,
-nothing is known: that is a gap, and never the same as a device that is free. A holder that is the
+nothing is known: that is a gap, and never the same as a device that is free. While the agent of a
+node does not report, nothing is known of this node: that is a gap as well. A holder that is the
 same before and after a gap is one entry that spans it; otherwise both ends are marked as not seen.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -34,11 +35,14 @@ class Hold(msgspec.Struct, frozen=True):
     """Of a vGPU."""
 
 
-class Period(NamedTuple):
+class Gap(NamedTuple):
     """A time in which nothing was observed, in milliseconds since 1970."""
 
     since: int
-    until: int
+    until: int | None
+    """None: to this day."""
+    node: str = ""
+    """The one whose agent did not report; empty: nothing watched the cluster."""
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -54,6 +58,8 @@ class Span(msgspec.Struct, frozen=True):
     """False: the holder had the device when observation began."""
     end_seen: bool = True
     """False: the device was released or given on while nothing was observed."""
+    node: str = ""
+    """Of a gap, as there."""
 
 
 class Bridged(NamedTuple):
@@ -74,10 +80,18 @@ def bridged(before: Mapping[str, Consumer], now: Iterable[Hold]) -> Bridged:
     )
 
 
-def unobserved(span: Span, gaps: Iterable[Period], now: int) -> int:
-    """For how many milliseconds of an entry nothing was observed."""
-    end = now if span.until is None else span.until
-    return sum(max(0, min(end, gap.until) - max(span.since, gap.since)) for gap in gaps)
+def unobserved(span: Span, gaps: Mapping[str, Sequence[Gap]], now: int) -> int:
+    """For how many milliseconds of an entry nothing was observed; `gaps`: by node.
+
+    Those of a node and those of everything do not overlap.
+    """
+    nodes = {"", span.hold.node if span.hold is not None else ""}
+    return sum(_shared(span, gap, now) for node in nodes for gap in gaps.get(node, ()))
+
+
+def _shared(span: Span, gap: Gap, now: int) -> int:
+    ends = (now if until is None else until for until in (span.until, gap.until))
+    return max(0, min(ends) - max(span.since, gap.since))
 
 
 def length(text: str) -> int | None:

@@ -16,8 +16,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from importlib.resources import as_file, files
 from typing import NamedTuple
+
+from laneway.core import shipped
 
 _KEY = re.compile(r"(C )?[0-9a-f]{2,4}( [0-9a-f]{4})?")
 _NEXT = tuple(re.compile(rb"\n\t{0,%d}[^\t\n#]" % level) for level in range(3))
@@ -107,8 +108,7 @@ def find_entry(
 @contextmanager
 def _map(database: str) -> Iterator[mmap.mmap]:
     with (
-        as_file(files("laneway.core") / "data" / database) as path,
-        path.open("rb") as file,
+        open(shipped.path(database), "rb") as file,
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
     ):
         yield data

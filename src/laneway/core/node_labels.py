@@ -79,13 +79,15 @@ def for_migration(
 def features(inventory: Inventory) -> frozenset[str]:
     """The labels that Node Feature Discovery would set, all of them `true`."""
     found: set[str] = set()
-    for one in inventory.functions:
-        if one.iommu_group is not None:
-            found.add("iommu-enabled")
-        if one.class_code.startswith(_PCI_CLASSES):
-            device = f"pci-{one.class_code[:4]}_{one.vendor}"
+    if any(one.iommu_group is not None for one in inventory.functions):
+        found.add("iommu-enabled")
+    # A server has hundreds of functions of a few kinds.
+    kinds = {(one.class_code, one.vendor, one.total_vfs is None) for one in inventory.functions}
+    for class_code, vendor, plain in kinds:
+        if class_code.startswith(_PCI_CLASSES):
+            device = f"pci-{class_code[:4]}_{vendor}"
             found.add(f"{device}.present")
-            if one.total_vfs is not None:
+            if not plain:
                 found.add(f"{device}.sriov.capable")
     cards = {one.address for one in inventory.interfaces}
     for one in inventory.functions:

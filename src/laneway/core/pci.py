@@ -7,6 +7,7 @@ hardware says and no desired state.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -33,7 +34,7 @@ class PciAddress(NamedTuple):
     function: int
 
     def __str__(self) -> str:
-        return f"{self.domain:04x}:{self.bus:02x}:{self.device:02x}.{self.function}"
+        return _written(self)
 
     @classmethod
     def parse(cls, text: str) -> PciAddress:
@@ -63,6 +64,13 @@ class PciAddress(NamedTuple):
     @property
     def _routing_id(self) -> int:
         return self.bus << 8 | self.device << 3 | self.function
+
+
+@lru_cache(maxsize=4096)
+def _written(address: PciAddress) -> str:
+    """Remembered, because whatever is done about a server writes the same addresses each time."""
+    domain, bus, device, function = address
+    return f"{domain:04x}:{bus:02x}:{device:02x}.{function}"
 
 
 class Bar(msgspec.Struct, frozen=True):

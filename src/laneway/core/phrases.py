@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 _LONGEST_QUOTE = 64
 _LONGEST_NAME = 253
@@ -53,6 +52,8 @@ def closest(text: str, names: Iterable[str]) -> tuple[str, ...]:
         found = [name for name in known if any(fits(one, wanted) for one in spelled[name])]
         if found:
             return tuple(found[:_CLOSEST])
+    from difflib import get_close_matches  # noqa: PLC0415 - large, and seldom needed
+
     by_word = {one: name for name, words in spelled.items() for one in words}
     alike = [
         one

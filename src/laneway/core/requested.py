@@ -34,6 +34,7 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
     uid: str = ""
     user: str = ""
     generation: int = 0
+    """`DELETION` (`core.tracing`) of an object that is deleted."""
     span: int = 0
     """What led to the plan, in the trace of this generation; 0 for nothing that is traced."""
 

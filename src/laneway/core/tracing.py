@@ -1,8 +1,10 @@
 """Spans of a change, from the write to an object to the last write to hardware.
 
 Objects carry no trace context. So the ids of a trace follow from the object's uid and generation:
-the webhook, the manager and the agent tell spans of one trace without a word between them, and an
-agent that was restarted goes on with the trace of the plan that it recovers. An id is a hash, which
+the web interface, the webhook, the manager and the agent tell spans of one trace without a word
+between them, and an agent that was restarted goes on with the trace of the plan that it recovers.
+The deletion of an object is one more trace (`DELETION`). What an object leads to on others is in
+their traces, which its own links to. An id is a hash, which
 tells nothing of the object. Attributes name devices and objects, never values before and after a
 step, and never the kernel command line.
 """
@@ -14,6 +16,9 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 Attribute = str | int | bool
+
+DELETION = 0
+"""In place of a generation: the deletion of an object, whichever generation it had then."""
 
 
 class SpanId(NamedTuple):
@@ -50,7 +55,10 @@ Tracer = Callable[[Span], None]
 
 
 def root(uid: str, generation: int) -> SpanId:
-    """The write of one generation of an object: the span above all others of its trace."""
+    """The write of one generation of an object: the span above all others of its trace.
+
+    `generation`: `DELETION` for its deletion.
+    """
     return SpanId(_hash(16, "trace", uid, generation), _hash(8, "root", uid, generation))
 
 
@@ -62,8 +70,9 @@ def about(
         "laneway.object.kind": kind,
         "laneway.object.name": name,
         "laneway.object.uid": uid,
-        "laneway.object.generation": generation,
     }
+    if generation != DELETION:
+        found["laneway.object.generation"] = generation
     found.update({f"laneway.{key}": value for key, value in more.items() if value != ""})
     return found
 

@@ -9,7 +9,6 @@ the reader of the device asks `vanished` at the end.
 from __future__ import annotations
 
 import errno
-import posixpath
 import re
 from functools import lru_cache
 
@@ -22,6 +21,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,18}")
 _ID = re.compile(r"[0-9]{1,9}")
 _HEX = re.compile(r"(?:0[xX])?([0-9a-fA-F]+)")
 _BLANKS = " \t\r\n\0"
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _GONE = (errno.ENOENT, errno.ENODEV, errno.ENXIO, errno.ENOTDIR)
 
 
@@ -53,6 +53,8 @@ class Attributes:
         self._host = host
         self._device = device
         self._missed = False
+        self._ahead: dict[str, bytes] = {}
+        """What was read to see whether it is there, until it is asked for."""
 
     def fail(self, what: str) -> None:
         self.errors.append(DeviceError(self._device, what))
@@ -70,10 +72,20 @@ class Attributes:
         if name not in self.names and name.partition("/")[0] not in self.names:
             return None
         try:
-            return clean(self._host.read(f"{self.path}/{name}"))
+            raw = self._ahead.pop(name, None)
+            return clean(self._host.read(f"{self.path}/{name}") if raw is None else raw)
         except OSError as error:
             self._unreadable(name, error)
             return None
+
+    def spare(self, name: str) -> str:
+        """Content of an attribute whose facts others tell as well: nothing is lost without it."""
+        if name not in self.names:
+            return ""
+        try:
+            return clean(self._host.read(f"{self.path}/{name}"))
+        except OSError:
+            return ""
 
     def number(self, name: str) -> int | None:
         text = self.text(name)
@@ -109,14 +121,23 @@ class Attributes:
         if name not in self.names:
             return ""
         try:
-            return clean(posixpath.basename(self._host.readlink(f"{self.path}/{name}")))
+            return clean(self._host.readlink(f"{self.path}/{name}").rpartition("/")[2])
         except OSError as error:
             self._unreadable(name, error)
             return ""
 
     def has(self, name: str) -> bool:
-        """Whether there is such an attribute, in a directory below too."""
-        return name.partition("/")[0] in self.names and self._host.exists(f"{self.path}/{name}")
+        """Whether there is such an attribute, in a directory below too.
+
+        It is read at once, because its content is what is asked for next.
+        """
+        if name.partition("/")[0] not in self.names:
+            return False
+        try:
+            self._ahead[name] = self._host.read(f"{self.path}/{name}")
+        except OSError as error:
+            return error.errno not in _ABSENT
+        return True
 
     def inside(self, name: str) -> list[str]:
         """Sorted names in a directory below."""

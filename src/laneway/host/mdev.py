@@ -24,7 +24,7 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 
 def serves(vf: Attributes) -> bool:
     """Whether this function is on the framework."""
-    return _TYPES in vf.names or any(map(_is_uuid, vf.names))
+    return _TYPES in vf.names or bool(_uuids(vf))
 
 
 def read_types(
@@ -62,7 +62,7 @@ def _by_number(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def read_configured(vf: Attributes, names: dict[str, str]) -> ConfiguredVgpu | None:
     """The vGPU on this function; its name is empty where `names` has none."""
-    uuids = sorted(filter(_is_uuid, vf.names))
+    uuids = sorted(_uuids(vf))
     if len(uuids) > 1:
         vf.fail(f"carries {len(uuids)} vGPUs where one is possible: {', '.join(uuids[:4])}")
     for uuid in uuids:
@@ -106,6 +106,6 @@ def _room(host: Host, kind: str) -> int:
     return room
 
 
-def _is_uuid(name: str) -> bool:
+def _uuids(vf: Attributes) -> list[str]:
     # Asked of every name in every VF; the length alone answers it for nearly all.
-    return len(name) == 36 and _UUID.fullmatch(name) is not None
+    return [name for name in vf.names if len(name) == 36 and _UUID.fullmatch(name)]

@@ -14,7 +14,12 @@ _USB_PORT = re.compile(r"[0-9]{1,5}-[0-9]{1,5}(?:\.[0-9]{1,5})*")
 
 def real_path(host: Host, link: str) -> str:
     """Where a sysfs link in a directory without links (class, bus) leads; one read, no walk."""
-    return posixpath.normpath(posixpath.join(posixpath.dirname(link), host.readlink(link)))
+    return _joined(posixpath.dirname(link), host.readlink(link))
+
+
+@lru_cache(maxsize=4096)
+def _joined(directory: str, target: str) -> str:
+    return posixpath.normpath(posixpath.join(directory, target))
 
 
 def functions_on(path: str) -> list[PciAddress]:

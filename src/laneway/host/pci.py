@@ -1,7 +1,9 @@
 """PCI functions from sysfs.
 
-Ids come from files of their own, never from configuration space, where a VF shows FFFF. Only
-address, ids and class must be there; whatever else is missing or odd leaves its field empty.
+Ids come from what the kernel remembers, never from configuration space, where a VF shows FFFF. It
+prints them all in `modalias`, which one read instead of five; where that is missing or odd, each
+comes from a file of its own. Only address, ids and class must be there; whatever else is missing or
+odd leaves its field empty.
 
 While the kernel waits for a virtual machine to close a function that is being taken away, it
 keeps the locks of the function and of its PF, and a process that reads an attribute that needs one
@@ -13,6 +15,7 @@ devices.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from laneway.core.inventory import DeviceError
@@ -28,6 +31,10 @@ _ABSENT = " ".join(["0x0000000000000000"] * 3)
 _FLAG_IO, _FLAG_PREFETCH, _FLAG_64 = 0x100, 0x2000, 0x100000
 _NO_OVERRIDE = "(null)"
 _VIRTFN = re.compile(r"virtfn([0-9]{1,6})")
+_MODALIAS = re.compile(
+    r"pci:v0000([0-9A-F]{4})d0000([0-9A-F]{4})sv0000([0-9A-F]{4})sd0000([0-9A-F]{4})"
+    r"bc([0-9A-F]{2})sc([0-9A-F]{2})i([0-9A-F]{2})"
+)
 
 
 class PciDevice(NamedTuple):
@@ -35,6 +42,16 @@ class PciDevice(NamedTuple):
 
     function: PciFunction
     attributes: Attributes
+
+
+class _Ids(NamedTuple):
+    """What a function is, in lower-case hex; empty where it cannot be told."""
+
+    vendor: str
+    device: str
+    subsystem_vendor: str
+    subsystem_device: str
+    class_code: str
 
 
 def read_functions(host: Host, errors: list[DeviceError]) -> list[PciDevice]:
@@ -61,12 +78,13 @@ def list_functions(host: Host, errors: list[DeviceError]) -> list[PciAddress]:
 
 def read_function(host: Host, address: PciAddress, errors: list[DeviceError]) -> PciDevice | None:
     """One function; None when it has gone or says too little, which is then among the errors."""
+    name = str(address)
+    link = f"{DEVICES}/{name}"
     try:
-        path = real_path(host, f"{DEVICES}/{address}")
-        attributes = Attributes(host, path, str(address))
+        attributes = Attributes(host, real_path(host, link), name)
     except OSError as error:
-        if host.exists(f"{DEVICES}/{address}"):
-            errors.append(DeviceError(str(address), f"cannot be read: {describe(error)}"))
+        if host.exists(link):
+            errors.append(DeviceError(name, f"cannot be read: {describe(error)}"))
         return None
     function = _function(attributes, address)
     if attributes.vanished():
@@ -78,30 +96,24 @@ def read_function(host: Host, address: PciAddress, errors: list[DeviceError]) ->
 
 
 def _function(attributes: Attributes, address: PciAddress) -> PciFunction | None:
-    vendor, device = attributes.hex("vendor", 4), attributes.hex("device", 4)
-    class_code = attributes.hex("class", 6)
     uevent: dict[str, str] = {}
-    if not (vendor and device and class_code):
-        uevent = attributes.properties()
-        reported = _id_pair(uevent.get("PCI_ID", ""))
-        vendor, device = vendor or reported[0], device or reported[1]
-        class_code = class_code or hex_id(uevent.get("PCI_CLASS", ""), 6)
-    if not (vendor and device and class_code):
+    ids = _printed_together(attributes.spare("modalias"))
+    if ids is None:
+        ids, uevent = _printed_apart(attributes)
+    if not (ids.vendor and ids.device and ids.class_code):
         attributes.fail("left out: vendor, device or class cannot be read")
         return None
-    subsystem_vendor, subsystem_device = _id_pair(uevent.get("PCI_SUBSYS_ID", ""))
     numa_node = attributes.number("numa_node")
     physfn = attributes.function("physfn")
-    upstream = functions_on(attributes.path)[:-1]
     is_pf = physfn is None and "sriov_totalvfs" in attributes.names
     vfs = _vfs(attributes) if is_pf else ()
     return PciFunction(
         address=address,
-        vendor=vendor,
-        device=device,
-        subsystem_vendor=attributes.hex("subsystem_vendor", 4) or subsystem_vendor,
-        subsystem_device=attributes.hex("subsystem_device", 4) or subsystem_device,
-        class_code=class_code,
+        vendor=ids.vendor,
+        device=ids.device,
+        subsystem_vendor=ids.subsystem_vendor,
+        subsystem_device=ids.subsystem_device,
+        class_code=ids.class_code,
         driver=attributes.link("driver") or uevent.get("DRIVER", ""),
         iommu_group=_group(attributes),
         numa_node=numa_node if numa_node is not None and numa_node >= 0 else None,
@@ -114,9 +126,50 @@ def _function(attributes: Attributes, address: PciAddress) -> PciFunction | None
         vfs=vfs,
         total_vfs=attributes.count("sriov_totalvfs") if is_pf else None,
         num_vfs=len(vfs),
-        sriov_gpu=is_pf and vendor == NVIDIA and _offers_vgpu(attributes, class_code),
-        upstream=upstream[-1] if upstream else None,
+        sriov_gpu=is_pf and ids.vendor == NVIDIA and _offers_vgpu(attributes, ids.class_code),
+        upstream=_last_function_on(attributes.path.rpartition("/")[0]),
     )
+
+
+@lru_cache(maxsize=1024)
+def _printed_together(modalias: str) -> _Ids | None:
+    """The ids in the kernel's own print of them; None for anything else.
+
+    Remembered, because VFs show the same few by the hundred.
+    """
+    match = _MODALIAS.fullmatch(modalias)
+    if match is None:
+        return None
+    vendor, device, of_vendor, of_device, *class_code = map(str.lower, match.groups())
+    return _Ids(vendor, device, of_vendor, of_device, "".join(class_code))
+
+
+def _printed_apart(attributes: Attributes) -> tuple[_Ids, dict[str, str]]:
+    """The ids from a file each, and the properties of the device where those do not tell all."""
+    vendor, device = attributes.hex("vendor", 4), attributes.hex("device", 4)
+    class_code = attributes.hex("class", 6)
+    uevent: dict[str, str] = {}
+    if not (vendor and device and class_code):
+        uevent = attributes.properties()
+        reported = _id_pair(uevent.get("PCI_ID", ""))
+        vendor, device = vendor or reported[0], device or reported[1]
+        class_code = class_code or hex_id(uevent.get("PCI_CLASS", ""), 6)
+    subsystem = _id_pair(uevent.get("PCI_SUBSYS_ID", ""))
+    ids = _Ids(
+        vendor,
+        device,
+        attributes.hex("subsystem_vendor", 4) or subsystem[0],
+        attributes.hex("subsystem_device", 4) or subsystem[1],
+        class_code,
+    )
+    return ids, uevent
+
+
+@lru_cache(maxsize=1024)
+def _last_function_on(path: str) -> PciAddress | None:
+    """The last PCI function on a device path; the VFs of a card share theirs."""
+    found = functions_on(path)
+    return found[-1] if found else None
 
 
 def read_override(host: Host, address: PciAddress) -> str:
@@ -163,8 +216,18 @@ def _link(attributes: Attributes) -> Link:
 
 
 def _bars(attributes: Attributes) -> tuple[Bar, ...]:
-    bars = []
-    for index, line in enumerate(attributes.text("resource").split("\n", _BARS)[:_BARS]):
+    lines = attributes.text("resource").split("\n", _BARS)[:_BARS]
+    bars, odd = _parsed_bars("\n".join(lines))
+    for what in odd:
+        attributes.fail(what)
+    return bars
+
+
+@lru_cache(maxsize=2048)
+def _parsed_bars(text: str) -> tuple[tuple[Bar, ...], tuple[str, ...]]:
+    """The registers, and what is odd. Remembered, because each scan of a server reads the same."""
+    bars, odd = [], []
+    for index, line in enumerate(text.split("\n")):
         if line in ("", _ABSENT):
             continue
         try:
@@ -173,7 +236,7 @@ def _bars(attributes: Attributes) -> tuple[Bar, ...]:
             start, end, flags = 1, 0, 0
         size = end - start + 1
         if not 0 < size < 1 << 63:
-            attributes.fail(f"resource: line {index} cannot be parsed: {shorten(line)}")
+            odd.append(f"resource: line {index} cannot be parsed: {shorten(line)}")
         elif end:
             bars.append(
                 Bar(
@@ -184,7 +247,7 @@ def _bars(attributes: Attributes) -> tuple[Bar, ...]:
                     wide=bool(flags & _FLAG_64),
                 )
             )
-    return tuple(bars)
+    return tuple(bars), tuple(odd)
 
 
 def _vfs(attributes: Attributes) -> tuple[PciAddress, ...]:

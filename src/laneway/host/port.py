@@ -40,6 +40,9 @@ class Host(Protocol):
     def read(self, path: str) -> bytes:
         """Whole content of a file. sysfs and procfs values end with a newline."""
 
+    def read_start(self, path: str, size: int) -> bytes:
+        """At most so many bytes from the start of a file, and none asked of the kernel beyond."""
+
     def names(self, path: str) -> list[str]:
         """Names in a directory, unsorted."""
 

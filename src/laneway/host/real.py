@@ -55,6 +55,13 @@ class RealHost:
         finally:
             os.close(fd)
 
+    def read_start(self, path: str, size: int) -> bytes:
+        fd = self._open(path, os.O_RDONLY)
+        try:
+            return os.read(fd, size)
+        finally:
+            os.close(fd)
+
     def names(self, path: str) -> list[str]:
         return os.listdir(self._locate(path))
 

@@ -3,6 +3,9 @@
 A function that fell off the bus keeps its sysfs directory with everything the kernel remembers of
 it; only its configuration space, which the kernel reads again, has become all ones. The ids alone
 prove nothing: a VF shows FFFF there in perfect health. Its revision and class never do.
+
+No more than the header is read: the kernel asks the device for every four bytes, and some devices
+answer for the rest late or badly.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ def read_silent(host: Host, addresses: Iterable[PciAddress]) -> frozenset[PciAdd
 
 def _silent(host: Host, address: PciAddress) -> bool:
     try:
-        header = host.read(f"{DEVICES}/{address}/config")[:_HEADER]
+        header = host.read_start(f"{DEVICES}/{address}/config", _HEADER)
     except OSError:
         return False
     return header == b"\xff" * _HEADER

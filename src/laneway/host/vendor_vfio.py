@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 
@@ -29,16 +30,26 @@ def read_types(
     vf: Attributes, names: dict[str, str]
 ) -> tuple[tuple[VgpuType, ...], tuple[VgpuType, ...]]:
     """Supported and creatable types, here the same. `names` takes up what they are called."""
-    types, odd = _parse(vf.text(_CREATABLE))
-    for row in odd:
+    table = _parse(vf.text(_CREATABLE))
+    for row in table.odd:
         vf.fail(f"{_CREATABLE}: not a row `id : name`: {shorten(row)}")
-    names.update((vgpu_type.id, vgpu_type.name) for vgpu_type in types)
-    return types, types
+    names.update(table.names)
+    return table.types, table.types
+
+
+class _Table(NamedTuple):
+    """What a function can carry, as the driver lists it."""
+
+    types: tuple[VgpuType, ...]
+    names: dict[str, str]
+    """By id."""
+    odd: tuple[str, ...]
+    """Rows that name no type."""
 
 
 @lru_cache(maxsize=64)
-def _parse(table: str) -> tuple[tuple[VgpuType, ...], tuple[str, ...]]:
-    """The types, and the rows that name none. Siblings show the same text by the dozen."""
+def _parse(table: str) -> _Table:
+    """Siblings show the same text by the dozen."""
     types, odd = [], []
     for row in table.splitlines()[1:]:  # below `ID    : vGPU Name`
         type_id, _, name = (part.strip() for part in row.partition(":"))
@@ -46,7 +57,7 @@ def _parse(table: str) -> tuple[tuple[VgpuType, ...], tuple[str, ...]]:
             odd.append(row)
         else:
             types.append(VgpuType(type_id, name))
-    return tuple(types), tuple(odd)
+    return _Table(tuple(types), {kind.id: kind.name for kind in types}, tuple(odd))
 
 
 def read_configured(vf: Attributes, names: dict[str, str]) -> ConfiguredVgpu | None:
@@ -71,17 +82,16 @@ def read_again(host: Host, home: str, vf: VgpuFunction, *, lists: bool) -> VgpuF
     Raises OSError where that cannot be read.
     """
     type_id = clean(host.read(f"{home}/{_CURRENT}"))
-    if decimal_id(type_id) is None:
-        raise OSError(errno.EBADMSG, f"{_CURRENT}: not a type id: {shorten(type_id)}")
-    if type_id == _NONE:
-        configured = None
-    elif vf.configured and vf.configured.type_id == type_id:
-        configured = vf.configured
-    else:
-        configured = ConfiguredVgpu(type_id=type_id, type_name="")
-    types, odd = _parse(clean(host.read(f"{home}/{_CREATABLE}"))) if lists else (vf.creatable, ())
-    if odd:
-        raise OSError(errno.EBADMSG, f"{_CREATABLE}: not a row `id : name`: {shorten(odd[0])}")
-    if configured == vf.configured and types == vf.creatable:
+    configured, types = vf.configured, vf.creatable
+    if type_id != (configured.type_id if configured else _NONE):
+        if decimal_id(type_id) is None:
+            raise OSError(errno.EBADMSG, f"{_CURRENT}: not a type id: {shorten(type_id)}")
+        another = ConfiguredVgpu(type_id=type_id, type_name="")
+        configured = None if type_id == _NONE else another
+    if lists:
+        types, _, odd = _parse(clean(host.read(f"{home}/{_CREATABLE}")))
+        if odd:
+            raise OSError(errno.EBADMSG, f"{_CREATABLE}: not a row `id : name`: {shorten(odd[0])}")
+    if configured is vf.configured and types == vf.creatable:
         return vf
     return msgspec.structs.replace(vf, configured=configured, supported=types, creatable=types)

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 import aiohttp
 from yarl import URL
 
+from kubebasics.serving import tls_buffers
 from laneway.kube.auth import Credentials, Identity
 from laneway.kube.cluster import Cluster
 from laneway.kube.errors import (
@@ -109,6 +110,7 @@ class Connection:
         self._warned: set[str] = set()
 
     def open(self) -> None:
+        tls_buffers.limit()
         self._session = aiohttp.ClientSession(
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),

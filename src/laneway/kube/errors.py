@@ -61,6 +61,10 @@ class ApiError(KubeError):
         self.retry_after = None if retry_after is None else min(retry_after, _MAX_RETRY_AFTER)
 
 
+class BadRequestError(ApiError):
+    """400: the server does not understand the request, such as a selector of a newer release."""
+
+
 class UnauthorizedError(ApiError):
     """401: the server does not accept who we say we are."""
 
@@ -96,6 +100,7 @@ _BY_REASON: dict[str, type[ApiError]] = {
     "Gone": GoneError,
 }
 _BY_CODE: dict[int, type[ApiError]] = {
+    400: BadRequestError,
     401: UnauthorizedError,
     403: ForbiddenError,
     404: NotFoundError,

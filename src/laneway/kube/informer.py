@@ -13,6 +13,9 @@ The store converges to the collection whatever happens to the connection:
 - A server that fails, or closes a watch at once with nothing in it, is asked again after a pause
 that grows.
 
+A `quiet` informer makes no call for an object that differs in nothing that is decoded of it: of a
+heartbeat nothing follows. The store has its new version all the same.
+
 An object that cannot be decoded is logged, counted and remembered by its key; what is known of it
 from before stays in the store, because forgetting it would look like its deletion.
 """
@@ -27,7 +30,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Generic
+from typing import Any, Generic
 
 import msgspec
 
@@ -95,6 +98,7 @@ class Informer(Generic[T_co]):
         field_selector: str = "",
         watch_seconds: int = 300,
         silence: float = SILENCE,
+        quiet: bool = False,
         jitter: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -119,6 +123,7 @@ class Informer(Generic[T_co]):
         self.field_selector = field_selector
         self._watch_seconds = watch_seconds
         self._silence = silence
+        self._quiet = quiet
         self._jitter = jitter
         self._clock = clock
         self._sleep = sleep
@@ -271,7 +276,9 @@ class Informer(Generic[T_co]):
                 if known is not None and known.metadata.uid != obj.metadata.uid:
                     # Deleted and made again while we were not looking: two changes, not one.
                     self._remove(key)
-                self._notify(self.store.put(obj, key), obj)
+                old = self.store.put(obj, key)
+                if old is None or not (self._quiet and _alike(old, obj)):
+                    self._notify(old, obj)
         except Exception as error:  # noqa: BLE001  whatever is wrong with it, others must go on
             return self._set_aside(raw, error)
         if self.undecodable:
@@ -303,6 +310,17 @@ class Informer(Generic[T_co]):
             handler(old, new)
         except Exception:
             log.exception("%s: a handler failed", self.resource)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two objects differ in nothing but their version."""
+    version = other.metadata.resource_version
+    same = msgspec.structs.replace(one.metadata, resource_version=version)
+    return same == other.metadata and all(
+        getattr(one, field) == getattr(other, field)
+        for field in one.__struct_fields__
+        if field != "metadata"
+    )
 
 
 def _identify(raw: msgspec.Raw) -> tuple[Key | None, str]:

@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from kubebasics import yaml_text
-from kubebasics.yaml_text import YamlError
 from laneway.api.decoding import without_nulls
 from laneway.kube.cluster import EXEC_VERSIONS, Cluster, ExecPlugin, Pem, User, read_file
 from laneway.kube.errors import ConfigError
@@ -173,10 +171,12 @@ def _kubeconfig(file: _File, path: str, directory: str) -> Kubeconfig:
 
 
 def _parse(data: bytes, path: str) -> _File:
+    from kubebasics import yaml_text  # noqa: PLC0415 - 2 MB that no pod of a cluster needs
+
     try:
         tree = yaml_text.read(data)
         return msgspec.convert(without_nulls(tree) or {}, _File)
-    except YamlError as error:
+    except yaml_text.YamlError as error:
         # Its words quote nothing of the file, which may be a token.
         line = f", line {error.line}" if error.line else ""
         raise ConfigError(f"{path}{line}: {error.why}; correct the file") from None

@@ -4,6 +4,7 @@
 - A key is never given to two workers at once. Added while it is being worked on, it is given out
 again as soon as it is done, so no change is missed and none is worked on with stale facts.
 - Failures wait exponentially longer, per key, up to a limit; one bad key does not slow the others.
+- A key for which a user waits does not wait for those that came before it.
 
 Adding is synchronous, so that informer handlers can do it. Time comes from the scheduler, which is
 the running event loop unless a test brings its own.
@@ -47,6 +48,8 @@ class WorkQueue(Generic[K]):
         self._cap = cap
         self._scheduler = scheduler
         self._ready: deque[K] = deque()
+        self._first: dict[K, None] = {}
+        """Those added as `first` that are still to be given to a worker, in their order."""
         self._dirty: set[K] = set()
         self._active: set[K] = set()
         self._failures: dict[K, int] = {}
@@ -69,9 +72,13 @@ class WorkQueue(Generic[K]):
         """How often in a row this key has failed."""
         return self._failures.get(key, 0)
 
-    def add(self, key: K) -> None:
-        """Have the key worked on as soon as possible."""
-        if self._shut_down or key in self._dirty:
+    def add(self, key: K, *, first: bool = False) -> None:
+        """Have the key worked on as soon as possible; `first`: before all that are not."""
+        if self._shut_down:
+            return
+        if first:
+            self._first[key] = None
+        if key in self._dirty:
             return
         self._dirty.add(key)
         self._idle.clear()
@@ -115,7 +122,7 @@ class WorkQueue(Generic[K]):
                 raise ShutDownError
             self._wake.clear()
             await self._wake.wait()
-        key = self._ready.popleft()
+        key = self._next()
         self._dirty.discard(key)
         self._active.add(key)
         return key
@@ -139,6 +146,14 @@ class WorkQueue(Generic[K]):
             timer.cancel()
         self._timers.clear()
         self._wake.set()
+
+    def _next(self) -> K:
+        for key in self._first:
+            if key not in self._active:
+                del self._first[key]
+                self._ready.remove(key)
+                return key
+        return self._ready.popleft()
 
     def _push(self, key: K) -> None:
         self._ready.append(key)

@@ -32,7 +32,7 @@ class Store(Generic[T_co]):
         self._recent: deque[Key] = deque(maxlen=_REMEMBERED)
         self._objects: dict[Key, T_co] = {}
         self._values: dict[Key, tuple[tuple[Hashable, ...], ...]] = {}
-        """By which values an object is indexed, in the order of the indexers."""
+        """By which values an object is indexed, in the order of the indexers; if by any."""
         self._indexes: dict[str, dict[Hashable, dict[Key, None]]] = {name: {} for name in indexers}
 
     def __len__(self) -> int:
@@ -86,6 +86,8 @@ class Store(Generic[T_co]):
         """
         key = key or key_of(obj)
         values = tuple([tuple(indexer(obj)) for indexer in self._indexers])
+        if not any(values):
+            values = ()
         objects = self._objects
         old = objects.get(key)
         self.changes += 1
@@ -95,7 +97,7 @@ class Store(Generic[T_co]):
             self._unindex(key)
             if values:
                 self._values[key] = values
-            for index, entries in zip(self._indexes.values(), values, strict=True):
+            for index, entries in zip(self._indexes.values(), values, strict=False):
                 for value in entries:
                     index.setdefault(value, {})[key] = None
         return old

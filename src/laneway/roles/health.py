@@ -6,6 +6,7 @@ those that are not, `/metrics` is for Prometheus. Nothing here tells a secret or
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -13,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import Metric
 
 from kubebasics.serving.listening import listening
 
@@ -21,6 +23,17 @@ MOST = 256
 
 NotReady = Callable[[], Iterable[str]]
 """Names of the parts that are not ready."""
+
+
+class _Collected(CollectorRegistry):
+    """Metrics as they were at one moment."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        super().__init__()
+        self._families = list(families)
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
 
 
 class HealthError(Exception):
@@ -46,7 +59,8 @@ async def health_server(
         return web.Response(text="ok\n")
 
     async def metrics(_request: web.Request) -> web.Response:
-        body = generate_latest(registry)
+        # What is counted belongs to the event loop; a large cluster takes long to be put in words.
+        body = await asyncio.to_thread(generate_latest, _Collected(registry.collect()))
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     app = web.Application()

@@ -30,6 +30,7 @@ from laneway.core.workload import Workload
 from laneway.kube.client import Client
 from laneway.kube.informer import Informer
 from laneway.kube.kubevirt import vm_of
+from laneway.kube.narrowed import NarrowedInformer
 from laneway.kube.pods import PODS
 from laneway.kube.resource import KubeObject, served
 
@@ -50,8 +51,11 @@ class NodeCaches:
         self.unlabelled_migs = self._cache(MigConfiguration, UNLABELLED)
         self.pcis = self._cache(PCIDevice, labelled)
         self.usb = self._cache(USBDevice, labelled)
-        # Claims carry no label, so those of all nodes.
-        self.claims = self._cache(PCIDeviceClaim)
+        # Claims carry no label.
+        self.claims = self._added(
+            NarrowedInformer(client, served(PCIDeviceClaim), narrow=f"spec.nodeName={node}")
+        )
+        # Nothing of a new claim for a USB device says of which node it is.
         self.usb_claims = self._cache(USBDeviceClaim)
         named = f"metadata.name={node}"
         self.nodes = self._cache(CoreNode, field_selector=named)
@@ -91,5 +95,8 @@ class NodeCaches:
             label_selector=label_selector,
             field_selector=field_selector,
         )
+        return self._added(cache)
+
+    def _added(self, cache: Informer[T]) -> Informer[T]:
         self.waited_for.append(cache)
         return cache

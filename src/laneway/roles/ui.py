@@ -15,6 +15,7 @@ from aiohttp import web
 from kubebasics.serving.listening import listening
 from laneway.admission.tls import TlsFiles
 from laneway.controllers.ledger.source import LedgerSource
+from laneway.core.tracing import Tracer
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig
 from laneway.roles.collector import expect_many_objects, spare_the_collector
@@ -64,6 +65,7 @@ class Ui:
         management: ClusterConfig | None = None,
         tls: TlsFiles | None = None,
         history: Keeping | None = None,
+        tracer: Tracer | None = None,
         alone: bool = False,
     ) -> None:
         """`config`: how users reach the API server, each with a token of their own.
@@ -71,7 +73,7 @@ class Ui:
         `port` 0 leaves it to the kernel; an empty host means all addresses, IPv4 and IPv6. `option`
         chooses them on the command line. `management`: Rancher's management cluster, where it is
         not the served one.
-        `history`: None keeps none.
+        `history`: None keeps none. `tracer`: what takes the spans of users' writes.
         `alone`: nothing else runs in this process, so what it knows once it is ready is kept from
         the garbage collector. Raises ConfigError for an identity provider that is of no use.
         """
@@ -85,7 +87,7 @@ class Ui:
         self._server = ServerState(client)
         self._ledger = LedgerSource(self._caches)
         rendering = Rendering(Texts())
-        remote = Remote(management, client) if management is not None else None
+        remote = Remote(management, client, tracer) if management is not None else None
         self._history = (
             History(self._caches, self._server, history) if history is not None else None
         )
@@ -101,6 +103,7 @@ class Ui:
             public=frozenset({STATIC}),
             stateless=RESOURCES,
             file_bytes=routes.file_bytes,
+            tracer=tracer,
         )
         self._api = Api(self._site, Callers(config, settings.proxies))
         self._web = Web(self._site, SignedIn(), routes, metrics)

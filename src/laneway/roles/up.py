@@ -29,6 +29,7 @@ from kubebasics.files import FolderError
 from laneway.admission.vms import makers
 from laneway.api import CoreNode, VGPUDevice
 from laneway.controllers.metrics import MetricFamilies
+from laneway.core.tracing import Tracer
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig
 from laneway.kube.cluster import User as Credentials
@@ -45,6 +46,7 @@ from laneway.roles.hosts import NodeHost, simulated, this_machine
 from laneway.roles.install import install_crds, install_namespace, install_setting
 from laneway.roles.manager import NAMESPACE, Manager
 from laneway.roles.simulated import simulated_cluster
+from laneway.roles.telemetry import TelemetryError, telemetry
 from laneway.roles.ui import ACCOUNT as UI
 from laneway.roles.ui import Ui, UiError
 from laneway.roles.webhook import AGENT, MANAGER
@@ -68,6 +70,8 @@ from laneway.web.metrics import UiMetrics
 
 log = logging.getLogger(__name__)
 
+COMPONENT = "laneway-up"
+"""Its name in traces."""
 LOOPBACK = "127.0.0.1"
 
 KUBERNETES = "kubernetes"
@@ -96,6 +100,8 @@ class Options:
     """Whether machine pools of Rancher's guest clusters become VMs."""
     ui_port: int = 0
     """The port of the web interface; 0 leaves it to the kernel."""
+    endpoint: str = ""
+    """Where traces of all of it go; empty: nowhere."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +134,7 @@ FAILURES = (
     PkiError,
     RuntimeStateError,
     StoreError,
+    TelemetryError,
     UiError,
 )
 """What can be wrong with a machine or an argument, each with a text for a person."""
@@ -135,8 +142,11 @@ FAILURES = (
 
 async def up(options: Options, report: Report, ready: Callable[[Running], None]) -> None:
     """Run until cancelled. `report` gets a line per stage, `ready` what is up when all is."""
-    staff = Staff()
-    with open_data_dir(options.data_dir) as data:
+    staff, families = Staff(), MetricFamilies()
+    with (
+        telemetry(COMPONENT, families.registry, endpoint=options.endpoint) as told,
+        open_data_dir(options.data_dir) as data,
+    ):
         hosts = [this_machine(data)] if options.local else []
         hosts += simulated(options.simulate, data)
         async with api_server(data, options.port, staff.users) as api:
@@ -165,7 +175,6 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
                 for host in hosts:
                     await register(client, host.node)
                 report(f"Scanning {len(hosts)} host{'s' if len(hosts) != 1 else ''}")
-                families = MetricFamilies()
                 async with (
                     simulated_cluster(
                         staff.config(config, KUBERNETES), staff.config(config, KUBEVIRT), hosts
@@ -179,11 +188,25 @@ async def up(options: Options, report: Report, ready: Callable[[Running], None])
                         cert_file=pki.server_cert,
                         key_file=pki.server_key,
                         ca_pem=pki.ca_pem,
+                        tracer=told.tracer,
                     ) as webhook,
                     _agents(
-                        staff, config, hosts, families, webhook.waiting_for, options=options
+                        staff,
+                        config,
+                        hosts,
+                        families,
+                        webhook.waiting_for,
+                        options=options,
+                        tracer=told.tracer,
                     ) as metrics,
-                    _ui(staff, config, families, options.ui_port, data) as ui,
+                    _ui(
+                        staff,
+                        config,
+                        families,
+                        options.ui_port,
+                        data=data,
+                        tracer=told.tracer,
+                    ) as ui,
                 ):
                     ready(
                         Running(
@@ -257,6 +280,7 @@ async def _agents(
     others: Callable[[], Sequence[str]],
     *,
     options: Options,
+    tracer: Tracer | None,
 ) -> AsyncIterator[str]:
     """Agents that have published their hosts, and a manager; gives the address of all metrics.
 
@@ -277,9 +301,10 @@ async def _agents(
         machine_capacity=options.cluster_api,
         vsphere="standalone" if options.vsphere else "none",
         check_nodes=options.vsphere,
+        tracer=tracer,
     )
     agents = [
-        HostAgent(host, client, families, dra=options.dra)
+        HostAgent(host, client, families, dra=options.dra, tracer=tracer)
         for host, client in zip(hosts, clients, strict=True)
     ]
 
@@ -304,7 +329,13 @@ async def _agents(
 
 @contextlib.asynccontextmanager
 async def _ui(
-    staff: Staff, config: ClusterConfig, families: MetricFamilies, port: int, data: DataDir
+    staff: Staff,
+    config: ClusterConfig,
+    families: MetricFamilies,
+    port: int,
+    *,
+    data: DataDir,
+    tracer: Tracer | None,
 ) -> AsyncIterator[str]:
     """The web interface; gives an address that signs in as the administrator, once."""
     async with Client(staff.config(config, UI)) as client:
@@ -317,6 +348,7 @@ async def _ui(
             port=port,
             option="--ui-port",
             history=Keeping(data.history),
+            tracer=tracer,
         )
         async with asyncio.TaskGroup() as tasks:
             task = tasks.create_task(ui.run(), name="ui")

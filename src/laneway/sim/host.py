@@ -153,6 +153,9 @@ class SimulatedHost:
                 self.faults.check_reading(path, self.tree.resolve(path))
             return self.tree.read(path)
 
+    def read_start(self, path: str, size: int) -> bytes:
+        return self.read(path)[:size]
+
     def names(self, path: str) -> list[str]:
         with self._lock:
             self._check_alive()

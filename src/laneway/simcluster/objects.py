@@ -9,6 +9,7 @@ import msgspec
 
 from kubebasics import quantity
 from laneway.api import Condition, ObjectMeta, find_condition
+from laneway.core.machine_pools.affinity import Term, Terms
 from laneway.kube.pods import Container, Pod, PodSpec, together
 from laneway.kube.resource import Resource
 
@@ -61,9 +62,24 @@ class AntiAffinity(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     required_during_scheduling_ignored_during_execution: Sequence[AffinityTerm] = ()
 
 
-class Affinity(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Where a pod may be, seen from other pods."""
+class Preferred(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes where a pod is rather to be."""
 
+    weight: int = 0
+    preference: Term = Term()
+
+
+class NodeAffinity(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Nodes where a pod may be, and is rather to be."""
+
+    required_during_scheduling_ignored_during_execution: Terms | None = None
+    preferred_during_scheduling_ignored_during_execution: Sequence[Preferred] = ()
+
+
+class Affinity(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Where a pod may be, seen from nodes and from other pods."""
+
+    node_affinity: NodeAffinity = NodeAffinity()
     pod_anti_affinity: AntiAffinity = AntiAffinity()
 
 

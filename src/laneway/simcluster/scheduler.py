@@ -1,8 +1,9 @@
 """Puts pods on nodes: by what they request, one after the other.
 
 One pod is placed at a time, and what was placed counts before the watch tells of it, so two pods
-never get the last device both. A pod that fits nowhere says why in Kubernetes' words, and is looked
-at again whenever a node changes or a pod leaves one.
+never get the last device both. Nodes are compared as kube-scheduler does by default
+(`simcluster.scores`). A pod that fits nowhere says why in Kubernetes' words, and is looked at again
+whenever a node changes or a pod leaves one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
 from laneway.api import Condition, find_condition, set_condition, timestamp
+from laneway.core.machine_pools import affinity
 from laneway.kube.client import Client
 from laneway.kube.controller import run_workers
 from laneway.kube.errors import ConflictError, NotFoundError
@@ -32,6 +34,7 @@ from laneway.simcluster.objects import (
     is_ready,
     requested,
 )
+from laneway.simcluster.scores import scores
 
 NAME = "default-scheduler"
 
@@ -137,17 +140,18 @@ class Scheduler:
 
 
 def choose(
-    pod: Pod,
+    pod: PlacedPod,
     nodes: Sequence[Node],
     taken: Mapping[str, Mapping[str, int]],
     apart: Collection[str] = (),
 ) -> tuple[str, str]:
-    """The node with the fewest pods among those where a pod fits, or why there is none.
+    """The best node among those where a pod fits, or why there is none.
 
-    `apart`: the nodes with a pod that it is not to be with.
+    Among nodes with the same score, that with the fewest pods. `apart`: the nodes with a pod that
+    it is not to be with.
     """
     reasons: Counter[str] = Counter()
-    fitting: list[tuple[int, str]] = []
+    fitting: list[Node] = []
     for node in nodes:
         used = taken.get(node.metadata.name, {})
         if problems := _against(pod, node, used):
@@ -155,23 +159,31 @@ def choose(
         elif node.metadata.name in apart:
             reasons.update(["node(s) didn't match pod anti-affinity rules"])
         else:
-            fitting.append((used.get("pods", 0), node.metadata.name))
+            fitting.append(node)
     if fitting:
-        return min(fitting)[1], ""
+        found = scores(pod, fitting, taken)
+        ranks = (
+            (-score, taken.get(name, {}).get("pods", 0), name) for name, score in found.items()
+        )
+        return min(ranks)[2], ""
     if not nodes:
         return "", "no nodes available to schedule pods"
     words = sorted(f"{count} {reason}" for reason, count in reasons.items())
     return "", f"0/{len(nodes)} nodes are available: {', '.join(words)}."
 
 
-def _against(pod: Pod, node: Node, used: Mapping[str, int]) -> list[str]:
+def _against(pod: PlacedPod, node: Node, used: Mapping[str, int]) -> list[str]:
     """What keeps a pod from a node: the first obstacle, or everything there is too little of."""
     if node.spec.unschedulable:
         return ["node(s) were unschedulable"]
     if not is_ready(node):
         return ["node(s) had untolerated taint {node.kubernetes.io/not-ready: }"]
     labels = node.metadata.labels
-    if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()):
+    required = pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    terms = None if required is None else required.node_selector_terms
+    if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()) or (
+        terms is not None and not affinity.nodes(terms, {node.metadata.name: labels})
+    ):
         return ["node(s) didn't match Pod's node affinity/selector"]
     there = amounts(node.status.allocatable)
     short = [

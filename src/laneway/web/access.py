@@ -17,9 +17,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-import msgspec
-
-from laneway.api import ObjectMeta
+from laneway.kube.access import Right, may
 from laneway.kube.client import Client
 from laneway.kube.errors import KubeError, UnauthorizedError, is_outage
 from laneway.kube.resource import Resource
@@ -35,37 +33,13 @@ _AT_ONCE = 10
 _KEPT = 20_000
 
 
-class Question(NamedTuple):
-    """A right that is asked about."""
-
-    verb: str
-    group: str
-    resource: str
-    namespace: str = ""
-    """Empty: in all of them."""
-    name: str = ""
-    subresource: str = ""
+Question = Right
+"""A right that is asked about."""
 
 
 def question(verb: str, resource: Resource[Any], namespace: str = "", name: str = "") -> Question:
     """Whether a user may do this to objects of a resource."""
     return Question(verb, resource.group, resource.plural, namespace, name)
-
-
-class _Status(msgspec.Struct, frozen=True):
-    allowed: bool = False
-
-
-class SelfSubjectAccessReview(msgspec.Struct, frozen=True):
-    """The answer, as far as it is read."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    status: _Status = _Status()
-
-
-REVIEWS = Resource(
-    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", False, SelfSubjectAccessReview
-)
 
 
 class _Answer(NamedTuple):
@@ -152,18 +126,12 @@ class Access:
             del self._asking[asked]
 
     async def _review(self, asked: Question) -> bool:
-        attributes = {key: value for key, value in asked._asdict().items() if value}
-        body = {
-            "apiVersion": REVIEWS.api_version,
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": attributes},
-        }
         try:
-            found = await self._client.create(REVIEWS, body)
+            allowed = await may(self._client, asked)
         except KubeError as error:
             self.failure = error
             if is_outage(error) or isinstance(error, UnauthorizedError):
                 self._quiet_until = self._clock() + RETRY_SECONDS
             raise
         self.failure = None
-        return found.status.allowed
+        return allowed

@@ -21,7 +21,7 @@ from laneway.changes.answered import words_of
 from laneway.changes.errors import ChangeError
 from laneway.kube.errors import CredentialsError, ForbiddenError, KubeError, UnauthorizedError
 from laneway.web.access import Question
-from laneway.web.caches import LEDGER, Change
+from laneway.web.caches import HISTORY, LEDGER, Change
 from laneway.web.metrics import UiMetrics
 from laneway.web.navigation import navigation
 from laneway.web.page import Again, Done, NotFound, Page, Report, Routes
@@ -100,6 +100,8 @@ class Web:
         site.ledger.subscribe(lambda _ledger: self._hub.mark(LEDGER))
         site.ledger.subscribe(site.judging.ledger_made)
         site.server.subscribe(self._hub.redraw)
+        if site.history is not None:
+            site.history.subscribe(lambda: self._hub.mark(HISTORY))
 
     def _changed(self, change: Change) -> None:
         self._site.changed(change)  # Pages ask the rows what a change has moved.

@@ -94,6 +94,9 @@ LEDGER = Change("ledger", Key("", ""), None, None)
 """The ledger was made again, a moment after what it is made from has changed. Pages that show it
 name `ledger` among their kinds."""
 
+HISTORY = Change("history", Key("", ""), None, None)
+"""The history of holders is another. Its page names `history` among its kinds."""
+
 POOLS = Change("pools", Key("", ""), None, None)
 """Something else is known of machine pools. Pages that show them name `pools` among their kinds."""
 

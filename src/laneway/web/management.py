@@ -27,6 +27,7 @@ from laneway.controllers.machine_pools import look
 from laneway.controllers.machine_pools.judged import ClusterState, judged
 from laneway.controllers.machine_pools.look import Managed, Sizes, Supply, supplied
 from laneway.core.ledger.ledger import Ledger
+from laneway.core.tracing import Tracer
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig
 from laneway.kube.errors import (
@@ -40,6 +41,7 @@ from laneway.web.access import Access
 from laneway.web.judging import Judging
 from laneway.web.session.attempts import Attempts
 from laneway.web.session.identity import client_for, name_of
+from laneway.web.tracing import client_of
 
 PAUSE_SECONDS = 5.0
 """Between two looks."""
@@ -52,9 +54,12 @@ PATIENCE_SECONDS = 3.0
 class Remote:
     """A management cluster that is not the served one."""
 
-    def __init__(self, config: ClusterConfig, process: Client) -> None:
-        """`process`: the interface's own client of the served cluster."""
+    def __init__(
+        self, config: ClusterConfig, process: Client, tracer: Tracer | None = None
+    ) -> None:
+        """`process`: the interface's own client of the served cluster. `tracer`: of writes."""
         self.config = config
+        self.tracer = tracer
         self._process = process
         self._owner: str | None = None
         self._attempts = Attempts()
@@ -110,10 +115,12 @@ class Management:
         self._judgements = self._forgotten = 0
         self._ended = False
 
-    async def sign_in(self, config: ClusterConfig, token: str) -> None:
+    async def sign_in(
+        self, config: ClusterConfig, token: str, tracer: Tracer | None = None
+    ) -> None:
         """Take a token of the user. Raises KubeError."""
         async with contextlib.AsyncExitStack() as stack:
-            client = await stack.enter_async_context(client_for(config, token))
+            client = await stack.enter_async_context(client_for(config, token, tracer=tracer))
             name = await name_of(client.unwaiting())
             await self.close()
             if self._ended:
@@ -122,11 +129,11 @@ class Management:
         self.name = name
         self._take(client)
 
-    async def open(self, config: ClusterConfig) -> None:
+    async def open(self, config: ClusterConfig, tracer: Tracer | None = None) -> None:
         """Use credentials that are the user's own already."""
         if self.client is not None or self._ended:
             return
-        client = Client(config, user_agent="laneway-ui", connect_delays=())
+        client = client_of(config, tracer, user_agent="laneway-ui", connect_delays=())
         await client.__aenter__()
         self._take(client)
 

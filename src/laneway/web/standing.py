@@ -154,15 +154,8 @@ class Standing:
         """The nodes that an agent manages: its pod is ready or, without pods, it has answered."""
         version = self._caches.agents.store.changes, self._caches.device_nodes.store.changes
         if self._agents[0] != version:
-            self._agents = version, self._answering()
+            self._agents = version, answering(self._caches)
         return self._agents[1]
-
-    def _answering(self) -> frozenset[str]:
-        pods = self._caches.agents.store
-        if len(pods):
-            return frozenset(pod.spec.node_name for pod in pods if is_agent(pod))
-        markers = self._caches.device_nodes.store
-        return frozenset(one.metadata.name for one in markers if one.status.conditions)
 
     def of_nodes(self) -> Mapping[str, tuple[Trouble, ...]]:
         """What is wrong with each node, where something is."""
@@ -207,6 +200,15 @@ class Standing:
         for node, sign in ((before, -1), (after, 1)):
             if node is not None:
                 self.configured[node] += sign
+
+
+def answering(caches: Caches) -> frozenset[str]:
+    """The nodes that an agent manages, looked up again."""
+    pods = caches.agents.store
+    if len(pods):
+        return frozenset(pod.spec.node_name for pod in pods if is_agent(pod))
+    markers = caches.device_nodes.store
+    return frozenset(one.metadata.name for one in markers if one.status.conditions)
 
 
 def node_names(caches: Caches) -> list[str]:

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from laneway.api import PCIDevice, PCIDeviceClaim
-from laneway.core import keys
+import msgspec
+import pytest
 
+from laneway.api import ObjectMeta, PCIDevice, PCIDeviceClaim
+from laneway.core import keys
+from laneway.kube.resource import Resource
+
+
+class Definition(msgspec.Struct):
+    """A CustomResourceDefinition."""
+
+    metadata: ObjectMeta
+    spec: dict[str, Any]
+
+
+DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", False, Definition)
+DEFINITION = "pcideviceclaims.devices.harvesterhci.io"
 GPU, AUDIO, NIC = "0000:08:00.0", "0000:08:00.1", "0000:17:00.1"
 
 
@@ -59,6 +73,45 @@ async def test_claims_of_other_nodes_are_not_touched(
     other = await claims.make(NIC, name="node2-000017001", nodeName="node2")
     await claims.make(NIC)
     await claims.bound(NIC)
+    again = await cluster.get(PCIDeviceClaim, other.metadata.name)
+    assert again.metadata.resource_version == other.metadata.resource_version
+
+
+@pytest.mark.realapi
+async def test_an_agent_is_sent_no_claims_of_other_nodes_where_the_server_can_choose(
+    cluster: Any, claims: Any, simulated: Any
+) -> None:
+    definition = await cluster.client.get(DEFINITIONS, DEFINITION)
+    chooses = any("selectableFields" in one for one in definition.spec["versions"])
+    await claims.make(NIC, name="node2-000017001", nodeName="node2")
+    agent = await cluster.start_agent("node1", simulated("plain", "node1"))
+    await claims.make(NIC)
+    await claims.bound(NIC)
+    sent = {one.metadata.name for one in agent.caches.claims.store}
+    assert sent == {claims.name(NIC)} if chooses else {claims.name(NIC), "node2-000017001"} <= sent
+
+
+async def test_claims_are_carried_out_where_the_definition_is_of_an_earlier_version(
+    cluster: Any, claims: Any, simulated: Any, driver: Any
+) -> None:
+    definition = await cluster.client.get(DEFINITIONS, DEFINITION)
+    versions = [
+        {key: value for key, value in one.items() if key != "selectableFields"}
+        for one in definition.spec["versions"]
+    ]
+    await cluster.client.patch(
+        DEFINITIONS, definition.metadata.name, {"spec": {"versions": versions}}
+    )
+    host = simulated("plain", "node1")
+    before = driver(host, NIC)
+    other = await claims.make(NIC, name="node2-000017001", nodeName="node2")
+    agent = await cluster.start_agent("node1", host)
+    await claims.make(NIC)
+    await claims.bound(NIC)
+    assert agent.caches.claims.store.get(other.metadata.name) is not None
+    await claims.delete(NIC)
+    await claims.gone(NIC)
+    assert driver(host, NIC) == before
     again = await cluster.get(PCIDeviceClaim, other.metadata.name)
     assert again.metadata.resource_version == other.metadata.resource_version
 

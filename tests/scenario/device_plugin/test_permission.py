@@ -14,6 +14,27 @@ NIC = "node1-000003000"
 MEDIATED = {"mdevNameSelector": Q4, "resourceName": RESOURCE, "externalResourceProvider": True}
 
 
+async def disk(cluster: Any) -> Any:
+    """The PCIDevice of a disk that can be claimed."""
+    return next(
+        one
+        for one in await cluster.all(PCIDevice)
+        if one.status.claimable and one.status.class_id.startswith("0108")
+    )
+
+
+async def make_claim(cluster: Any, name: str, address: str, node: str = "node1") -> None:
+    await cluster.client.create(
+        served(PCIDeviceClaim),
+        {
+            "apiVersion": "devices.harvesterhci.io/v1beta1",
+            "kind": "PCIDeviceClaim",
+            "metadata": {"name": name},
+            "spec": {"address": address, "nodeName": node, "userName": "kim"},
+        },
+    )
+
+
 async def test_a_vgpu_is_offered_as_long_as_kubevirt_permits_it(
     cluster: Any, node: Any, kubevirt: Any, simulated: Any
 ) -> None:
@@ -68,22 +89,10 @@ async def test_a_claimed_function_is_permitted_by_its_ids_and_name(
     cluster: Any, node: Any, kubevirt: Any, simulated: Any
 ) -> None:
     await node.agent(simulated("plain", "node1"))
-    device = next(
-        one
-        for one in await cluster.all(PCIDevice)
-        if one.status.claimable and one.status.class_id.startswith("0108")
-    )
+    device = await disk(cluster)
     resource = device.status.resource_name
     name, ids = device.metadata.name, f"{device.status.vendor_id}:{device.status.device_id}"
-    await cluster.client.create(
-        served(PCIDeviceClaim),
-        {
-            "apiVersion": device.api_version,
-            "kind": "PCIDeviceClaim",
-            "metadata": {"name": name},
-            "spec": {"address": device.status.address, "nodeName": "node1", "userName": "kim"},
-        },
-    )
+    await make_claim(cluster, name, device.status.address)
     await node.said(name, "Permitted", "NotPermitted", PCIDeviceClaim)
     await kubevirt.permit(
         pciHostDevices=[
@@ -97,3 +106,27 @@ async def test_a_claimed_function_is_permitted_by_its_ids_and_name(
     _, granted = await node.pod("launcher", **{resource: 1})
     variable = f"PCI_RESOURCE_{resource.upper().replace('/', '_').replace('.', '_')}"
     assert granted["compute"].envs[variable] == device.status.address
+
+
+async def test_what_devices_of_other_nodes_need_is_not_waited_for(
+    cluster: Any, node: Any, kubevirt: Any, simulated: Any
+) -> None:
+    """KubeVirt's entry stays for them, so its end is no condition of this device's release."""
+    agent = await node.agent(simulated("plain", "node1"))
+    device = await disk(cluster)
+    resource = device.status.resource_name
+    name, ids = device.metadata.name, f"{device.status.vendor_id}:{device.status.device_id}"
+    entry = {"pciVendorSelector": ids, "resourceName": resource, "externalResourceProvider": True}
+    await kubevirt.permit(pciHostDevices=[entry])
+    other = name.replace("node1", "node2")
+    await make_claim(cluster, other, device.status.address, "node2")
+    await cluster.patch(PCIDeviceClaim, other, {"status": {"resourceName": resource}}, "status")
+    await make_claim(cluster, name, device.status.address)
+    await node.allocatable(resource, 1)
+
+    await cluster.client.delete(served(PCIDeviceClaim), name)
+    await cluster.until(PCIDeviceClaim, name, lambda one: one is None)
+
+    await agent.recorder.flush()
+    events = await cluster.client.raw("/api/v1/events")
+    assert b"StillPermitted" not in events

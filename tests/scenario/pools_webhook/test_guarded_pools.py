@@ -12,6 +12,7 @@ import aiohttp
 import msgspec
 import pytest
 
+from laneway.core.tracing import root
 from laneway.kube.client import Client
 from laneway.kube.cluster import User
 from laneway.kube.errors import ApiError, ForbiddenError, InvalidError
@@ -54,6 +55,21 @@ async def test_a_cluster_from_the_form_to_its_deletion(refusing: Guard) -> None:
     assert f"the nodes lack 1 x {RESOURCE}" in surge
     assert await guard.change_cluster("guest", gpu=1) == []
     await guard.delete("guest")
+
+
+async def test_each_write_of_a_cluster_is_the_beginning_of_its_trace(refusing: Guard) -> None:
+    guard = refusing
+    await guard.config("nc-traced-gpu", vgpuInfo=devices(RESOURCE), **SMALL)
+    await guard.cluster("traced", gpu=1)
+    await guard.change_cluster("traced", gpu=2)
+    stored = await guard.management.client.get(GUEST_CLUSTERS, "traced", NAMESPACE)
+    told = {span.id for span in guard.spans if span.name == "admission Cluster"}
+    assert {root(stored.metadata.uid, 1), root(stored.metadata.uid, 2)} <= told
+    with pytest.raises(ForbiddenError):
+        await guard.change_cluster("traced", gpu=9)
+    [refused] = [span for span in guard.spans if span.error]
+    assert "enough for" in refused.error
+    assert refused.id not in told
 
 
 async def test_mistakes_are_told_where_the_form_sends_them(refusing: Guard) -> None:

@@ -11,15 +11,18 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from laneway.api import VGPUDevice
-from laneway.core.tracing import root
+from laneway.api import PCIDeviceClaim, VGPUDevice
+from laneway.core.tracing import DELETION, root
 from laneway.kube.errors import ApiError
+from laneway.kube.resource import served
 from laneway.roles.telemetry import telemetry
+from support import layouts
 from support.otlp_receiver import Received, Receiver, in_thread
 
 VGPU = "node1-000008004"
 FUNCTION = "0000:08:00.4"
 Q4 = "NVIDIA A2-4Q"
+NIC, NIC_ADDRESS = "node1-000017001", "0000:17:00.1"
 
 
 @pytest.fixture
@@ -137,6 +140,79 @@ async def test_a_refused_write_has_a_trace_of_its_own(
     assert refused.attributes["laneway.outcome"] == "refused"
     assert "A2-7Q" in refused.error
     assert refused.trace not in {span.trace for span in spans}
+
+
+async def test_the_deletion_of_a_claim_is_a_trace_until_its_device_is_back_on_its_driver(
+    traced: Any, receiver: Receiver, simulated: Any
+) -> None:
+    await traced.start_agent("node1", simulated("plain", "node1"))
+    body = {
+        "apiVersion": "devices.harvesterhci.io/v1beta1",
+        "kind": "PCIDeviceClaim",
+        "metadata": {"name": NIC},
+        "spec": {"address": NIC_ADDRESS, "nodeName": "node1", "userName": "kim"},
+    }
+    claim = await traced.client.create(served(PCIDeviceClaim), body)
+    await traced.until(PCIDeviceClaim, NIC, lambda one: bool(one.status.passthrough_enabled))
+    await traced.client.delete(served(PCIDeviceClaim), NIC)
+    await traced.until(PCIDeviceClaim, NIC, lambda one: one is None)
+
+    trace = f"{root(claim.metadata.uid, DELETION).trace:032x}"
+    await receiver.until(
+        lambda: any(
+            (span.trace, span.name) == (trace, "release PCIDeviceClaim") for span in receiver.spans
+        )
+    )
+    spans = [span for span in receiver.spans if span.trace == trace]
+    by_id = {span.id: span for span in spans}
+    (first,) = [span for span in spans if not span.parent]
+    assert (first.service, first.name) == ("laneway-webhook", "admission PCIDeviceClaim")
+    assert first.attributes["laneway.operation"] == "DELETE"
+    told = {(span.name, by_id[span.parent].name) for span in spans if span.parent}
+    assert told >= {
+        ("reconcile PCIDeviceClaim", "admission PCIDeviceClaim"),
+        ("carry out", "reconcile PCIDeviceClaim"),
+        ("release PCIDeviceClaim", "admission PCIDeviceClaim"),
+    }
+    (released,) = [span for span in spans if span.name == "release PCIDeviceClaim"]
+    steps = [span for span in spans if by_id.get(span.parent, first).name == "carry out"]
+    assert steps
+    assert all(released.began <= step.began <= step.ended <= released.ended for step in steps)
+
+
+async def test_the_trace_of_a_layout_links_to_those_of_the_objects_that_it_writes(
+    traced: Any, receiver: Receiver, simulated: Any
+) -> None:
+    await traced.start_agent("node1", simulated("a2", "node1"))
+    layout = await layouts.make(traced, "two", vgpus=layouts.of(A2_4Q=2))
+    await layouts.settled(traced, "two", "Done")
+
+    spans = await complete(receiver, layout, "admission VGPULayout", "reconcile VGPULayout")
+
+    (first,) = [span for span in spans if not span.parent]
+    written = [span for span in spans if span.name == "write objects"]
+    assert {span.parent for span in spans if span is not first} == {first.id}
+    links = {link for span in written for link in span.links}
+    vgpus = [one for one in await traced.all(VGPUDevice) if one.spec.enabled]
+    assert len(vgpus) == 2
+    for vgpu in vgpus:
+        above = root(vgpu.metadata.uid, vgpu.metadata.generation)
+        assert (f"{above.trace:032x}", f"{above.span:016x}") in links
+        assert "CreateMdev" in {span.name for span in await complete(receiver, vgpu, "CreateMdev")}
+
+
+async def test_a_layout_that_is_refused_says_why_in_its_trace(
+    traced: Any, receiver: Receiver, simulated: Any
+) -> None:
+    await traced.start_agent("node1", simulated("a2", "node1"))
+    layout = await layouts.make(traced, "much", vgpus=layouts.of(A2_8Q=3))
+
+    spans = await complete(receiver, layout, "reconcile VGPULayout")
+
+    (refused,) = [span for span in spans if span.name == "reconcile VGPULayout"]
+    assert "A2-8Q" in refused.error
+    assert refused.attributes["laneway.gpu"] == layouts.A2
+    assert not [span for span in spans if span.name == "write objects"]
 
 
 async def test_the_trace_of_a_killed_agents_plan_goes_on_with_the_next_agent(

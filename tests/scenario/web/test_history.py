@@ -68,8 +68,7 @@ async def test_who_held_a_vgpu_is_known_after_the_vm_and_the_process_have_ended(
             {"kind": "VirtualMachine", "namespace": "team", "name": "first"},
         )
         assert (entry["fromObserved"], entry["to"]) == (True, None)
-        stop_vm(site, "team", "first")
-        await entries(site, lambda items: bool(items[0]["to"]))
+        await an_open_page_shows_its_end(site, lambda: stop_vm(site, "team", "first"))
         run_vm(site, "other", "second")
         items = await entries(site, lambda items: len(items) == 2)
         assert holders(items) == ["second", "first"]
@@ -111,6 +110,15 @@ async def test_an_api_server_that_is_away_leaves_a_gap_and_guesses_no_holder(
     assert gap["to"] > gap["from"] >= held["from"]
     assert (held["to"], held["toObserved"]) == (None, True)
     assert held["notObservedSeconds"] > 0
+
+
+async def an_open_page_shows_its_end(site: SimulatedSite, end: Callable[[], None]) -> None:
+    async with Browser(site.address) as browser:
+        assert (await browser.sign_in(site.administrator)).status == 303
+        async with browser.stream("/history") as stream:
+            await stream.until(lambda event: "<td>now</td>" in event)
+            end()
+            await stream.until(lambda event: "live-table" in event and "<td>now</td>" not in event)
 
 
 async def each_sees_what_he_may_list(site: SimulatedSite) -> None:

@@ -74,6 +74,9 @@ class RemoteHost:
     def read(self, path: str) -> bytes:
         return bytes(self._call("read", path))
 
+    def read_start(self, path: str, size: int) -> bytes:
+        return bytes(self._call("read_start", path, size))
+
     def names(self, path: str) -> list[str]:
         return list(self._call("names", path))
 

@@ -37,6 +37,7 @@ READ_OF_VGPU = [
     "framework",
     "resource_name",
     "allocation",
+    "placement",
 ]
 
 

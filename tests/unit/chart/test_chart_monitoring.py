@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,6 +39,7 @@ MONITORING = {
 }
 METRIC = re.compile(r"\blaneway_\w+(?:\{([^}]*)})?")
 LABEL = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)")
+ROW = re.compile(r"^\| `(laneway_\w+)` \| (\w+) \|", re.MULTILINE)
 SUFFIX = re.compile(r"_(?:total|bucket|count|sum|created)$")
 
 
@@ -99,6 +101,34 @@ def test_every_queried_metric_exists(title: str, expression: str) -> None:
         assert name in metrics, title
         asked = set(LABEL.findall(match[1] or ""))
         assert asked <= metrics[name] | {"job", "le"}, title
+
+
+@cache
+def exported() -> frozenset[str]:
+    """Every name that Prometheus gets, by the page that is made from the code."""
+    found = set()
+    for name, kind in ROW.findall((ROOT / "docs/reference/metrics.md").read_text()):
+        endings = ("_bucket", "_count", "_sum") if kind == "histogram" else ("",)
+        found |= {f"{name}{ending}" for ending in endings}
+    return frozenset(found)
+
+
+@pytest.mark.parametrize(("title", "expression"), list(expressions()))
+def test_every_queried_name_is_the_whole_one(title: str, expression: str) -> None:
+    asked = {match[0].partition("{")[0] for match in METRIC.finditer(expression)}
+    assert asked <= exported(), title
+
+
+PAGES = [one for one in (ROOT / "docs/how-to").glob("*.md") if one.name != "terraform.md"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.stem))
+def test_every_metric_that_a_page_names_exists(page: Path) -> None:
+    """One that ends with _ stands for all that begin so."""
+    named = {match[0].partition("{")[0] for match in METRIC.finditer(page.read_text())}
+    begun = {name for name in named if name.endswith("_")}
+    assert named - begun <= exported()
+    assert all(any(one.startswith(name) for one in exported()) for name in begun)
 
 
 def grouped() -> Iterator[tuple[str, str, str]]:

@@ -127,7 +127,7 @@ def test_slices_are_enabled_by_a_flag_and_need_a_right() -> None:
     assert (may_write(with_slices), may_write({})) == (True, False)
 
 
-def test_one_value_has_agents_manager_and_webhook_send_traces() -> None:
+def test_one_value_has_every_role_send_traces() -> None:
     def sent(values: Any) -> list[str]:
         objects = [one for one in render(values) if one["kind"] in ("DaemonSet", "Deployment")]
         containers = [one["spec"]["template"]["spec"]["containers"][0] for one in objects]
@@ -135,11 +135,18 @@ def test_one_value_has_agents_manager_and_webhook_send_traces() -> None:
         return [f"{name} {arg}" for name, arg in found if "otlp" in arg or "audit" in arg]
 
     endpoint = "--otlp-endpoint=http://c.ns:4318"
-    given = {"traces": {"endpoint": "http://c.ns:4318"}, "agent": {"audit": "stdout"}}
+    given = {
+        "traces": {"endpoint": "http://c.ns:4318"},
+        "agent": {"audit": "stdout"},
+        "ui": {"enabled": True},
+        "machinePools": {"webhook": {"enabled": True}},
+    }
     assert sorted(sent(given)) == [
         "agent --audit=stdout",
         f"agent {endpoint}",
         f"manager {endpoint}",
+        f"pools-webhook {endpoint}",
+        f"ui {endpoint}",
         f"webhook {endpoint}",
     ]
     assert sent({}) == []
@@ -209,6 +216,17 @@ def test_what_becomes_of_virtual_machines_while_no_webhook_answers(policy: str) 
     assert found.pop("vsphere.laneway.harvesterhci.io") == "Ignore"
     assert found.pop("kubevirt-machines.laneway.harvesterhci.io") == "Ignore"
     assert set(found.values()) == {"Fail"}
+
+
+@pytest.mark.parametrize("hints", [True, False])
+def test_pods_prefer_nodes_unless_the_values_say_no(*, hints: bool) -> None:
+    (webhook,) = (
+        one
+        for one in render({"webhook": {"placementHints": hints}})
+        if (one["kind"], one["metadata"]["name"]) == ("Deployment", "laneway-webhook")
+    )
+    (container,) = webhook["spec"]["template"]["spec"]["containers"]
+    assert ("--no-placement-hints" in container["args"]) != hints
 
 
 @pytest.mark.parametrize("policy", ["Ignore", "Fail"])

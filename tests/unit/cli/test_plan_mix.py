@@ -24,15 +24,15 @@ SameSize, as today  fullest GPU      81.3 %  73.0 %      73.0 % to 73.0 %  61.2 
 SameSize, as today  least room lost  81.3 %  73.0 %      73.0 % to 73.0 %  61.2 %      5.5 %   57m
 MixedSize           emptiest GPU     77.0 %  67.2 %      67.2 % to 67.2 %  54.7 %      8.8 %   55m
 MixedSize           fullest GPU      77.1 %  68.3 %      68.3 % to 68.3 %  55.5 %      8.3 %   57m
-MixedSize           least room lost  77.0 %  68.3 %      68.3 % to 68.3 %  55.9 %      9.0 %   57m
+MixedSize           least room lost  76.8 %  68.2 %      68.2 % to 68.2 %  56.0 %      8.2 %   55m
 
 PROFILE     REQUESTED  SERVED  WAITED  MEAN WAIT
 SameSize, as today, least room lost
   L40S-8Q   75.1 %     89.5 %  5.6 %   55m
   L40S-24Q  24.9 %     56.4 %  5.1 %   62m
 MixedSize, least room lost
-  L40S-8Q   75.1 %     85.8 %  9.1 %   55m
-  L40S-24Q  24.9 %     50.7 %  8.9 %   62m
+  L40S-8Q   75.1 %     85.4 %  8.3 %   54m
+  L40S-24Q  24.9 %     51.0 %  8.0 %   60m
 """  # noqa: E501
 
 

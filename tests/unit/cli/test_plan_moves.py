@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 from pathlib import Path
 
+import click
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
 from laneway.cli import cli
+from laneway.cli.errors import Failure
 from laneway.cli.planning.moves import report
+from laneway.cli.planning.moving import Apply, confirm
 from laneway.core.fleet.inventory_file import read, write
 from laneway.core.fleet.model import Vgpu
 from laneway.core.fleet.moves import least_moves
@@ -20,7 +25,7 @@ _EXAMPLE = Path(__file__).parents[3] / "docs/examples/planning/fleet.yaml"
 _FOUND = """\
 Yes, after 2 moves. Fewer do not suffice.
   1. migrate default/desk-1 from node node1 to node node2: L40S-12Q to node2-00000a000
-  2. start the stopped default/desk-2 on node node3: L40S-12Q to node3-00000a000
+  2. reserve for the stopped default/desk-2 on node node3: L40S-12Q on node3-00000a000
   then room for L40S-24Q on node1-00000a000
 """
 _NONE = """\
@@ -93,3 +98,42 @@ def test_what_cannot_be_asked_is_refused_in_one_line(profiles: tuple[str, ...], 
     asked = _ask(*profiles)
     assert asked.exception is not None
     assert words in str(asked.exception)
+
+
+def test_with_restart_vms_move_that_cannot_be_migrated(tmp_path: Path) -> None:
+    fleet = read(_EXAMPLE.read_bytes())
+    vms = tuple(msgspec.structs.replace(vm, migratable=False) for vm in fleet.vms)
+    file = tmp_path / "fleet.json"
+    file.write_text(write(msgspec.structs.replace(fleet, vms=vms), as_json=True))
+    assert _ask("L40S-24Q", "--moves", "2", source=str(file)).return_value == 3
+    asked = _ask("L40S-24Q", "--moves", "2", "--restart", source=str(file))
+    assert "  1. restart default/desk-1 on node node" in asked.output
+
+
+def test_moves_are_applied_to_a_live_cluster_only() -> None:
+    asked = _ask("L40S-24Q", "--apply", "--yes")
+    assert isinstance(asked.exception, click.UsageError)
+    assert "--apply changes the live cluster, and --from names another fleet" in str(
+        asked.exception
+    )
+
+
+def test_yes_answers_only_the_question_of_apply() -> None:
+    assert isinstance(_ask("L40S-24Q", "--yes").exception, click.UsageError)
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("typed", "goes_on"), [("y\n", True), ("n\n", False), ("\n", False)])
+def test_moves_are_made_only_after_a_yes(
+    typed: str, goes_on: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = least_moves(read(_EXAMPLE.read_bytes()), {"NVIDIA L40S-24Q": 1})
+    monkeypatch.setattr("sys.stdin", _Terminal(typed))
+    asking = contextlib.nullcontext()
+    with asking if goes_on else pytest.raises(Failure, match=r"^nothing was changed$"):
+        confirm(found, Apply(yes=False, seconds=1, command=()))
+    assert "Make these changes now? [y/N]" in "".join(capsys.readouterr())

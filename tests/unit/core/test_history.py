@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from laneway.core.history import Period, Span, moment, unobserved, written
+from laneway.core.history import Gap, Hold, Span, moment, unobserved, written
+from laneway.core.ledger.facts import Consumer, ConsumerKind
 
 NOW = 1_800_000_000_000
 
@@ -24,6 +25,14 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 
 
 def test_only_the_part_of_a_gap_within_an_entry_counts() -> None:
-    gaps = [Period(0, 15), Period(18, 20), Period(29, 40), Period(50, 60)]
+    gaps = {"": [Gap(0, 15), Gap(18, 20), Gap(29, 40), Gap(50, 60)]}
     assert unobserved(Span(1, 10, 30, None), gaps, 100) == 5 + 2 + 1
     assert unobserved(Span(1, 10, None, None), gaps, 55) == 5 + 2 + 11 + 5
+
+
+def test_a_gap_of_a_node_counts_for_its_devices_only() -> None:
+    gaps = {"": [Gap(10, 20)], "n1": [Gap(30, 35, "n1"), Gap(50, None, "n1")]}
+    anna = Consumer(ConsumerKind.VM, "team", "anna")
+    on_n1, on_n2 = (Hold("d", node, "nvidia.com/A2-4Q", anna) for node in ("n1", "n2"))
+    assert unobserved(Span(1, 0, None, on_n1), gaps, 57) == 10 + 5 + 7
+    assert unobserved(Span(1, 0, None, on_n2), gaps, 57) == 10

@@ -11,6 +11,7 @@ from laneway.core.inventory import Inventory
 from laneway.core.pci import Bar, Link, PciAddress, PciFunction
 from laneway.host.scan import scan
 from laneway.sim.host import SimulatedHost
+from laneway.sim.spec import build, parse_spec
 from laneway.sim.tree import Attribute
 
 MakeHost = Callable[..., SimulatedHost]
@@ -231,6 +232,43 @@ def test_an_unreadable_attribute_is_an_error_and_the_rest_is_there(
     assert only(inventory, address("03:00.0")).iommu_group == 42
     (error,) = inventory.errors
     assert error.message == "numa_node: cannot be read: Input/output error"
+
+
+@pytest.mark.parametrize("model", ["a2", "workstation"])
+def test_ids_printed_together_are_those_of_their_own_files(model: str) -> None:
+    host = build(parse_spec(model), "node")
+    together = scan(host)
+    homes = [f"/sys/bus/pci/devices/{one.address}" for one in together.functions]
+    for home in homes:
+        host.tree.discard(f"{home}/modalias")
+    assert scan(host) == together
+
+
+@pytest.mark.parametrize(
+    "modalias",
+    [
+        b"pci:v000010DEd000025B6sv000010DEsd0000157Ebc03sc02\n",
+        b"usb:v000010DEd000025B6sv000010DEsd0000157Ebc03sc02i00\n",
+        b"pci:v123410DEd000025B6sv000010DEsd0000157Ebc03sc02i00\n",
+        b"",
+        errno.EIO,
+    ],
+)
+def test_ids_come_from_their_own_files_where_no_line_tells_them_all(
+    modalias: bytes | int, host_of: MakeHost, address: Address
+) -> None:
+    def show() -> bytes:
+        if isinstance(modalias, int):
+            raise OSError(modalias, "made to fail")
+        return modalias
+
+    host = host_of(f"{NIC}A: vendor=0x15b3\\n\nA: device=0x101d\\n\nA: class=0x020000\\n\n")
+    home = host.resolve("/sys/bus/pci/devices/0000:03:00.0")
+    host.tree.put(f"{home}/modalias", Attribute(show=show))
+    inventory = scan(host)
+    found = only(inventory, address("03:00.0"))
+    assert (found.vendor, found.device, found.class_code) == ("15b3", "101d", "020000")
+    assert inventory.errors == ()
 
 
 @pytest.mark.parametrize("attribute", ["uevent", "numa_node", "sriov_totalvfs"])

@@ -140,7 +140,8 @@ def test_what_is_odd_about_a_function_is_told_as_a_scan_tells_it(odd: bytes | in
     host = Odd(build(parse_spec("l40s"), "node1"))
     functions = scan(host).functions  # type: ignore[arg-type]
     one, left_out = functions[3].address, functions[5].address
-    host.odd = {f"{one}/numa_node": odd, f"{left_out}/vendor": odd, f"{left_out}/uevent": b"\n"}
+    host.odd = {f"{one}/numa_node": odd, f"{left_out}/uevent": b"\n"}
+    host.odd |= {f"{left_out}/{name}": odd for name in ("modalias", "vendor")}
     known = scan(host)  # type: ignore[arg-type]
     assert {error.device for error in known.errors} == {str(one), str(left_out)}
 

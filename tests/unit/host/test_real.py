@@ -129,6 +129,14 @@ def test_long_files_are_read_to_their_end(files: Write) -> None:
     assert host.read("/sys/page") == b"x" * 4096
 
 
+def test_the_start_of_a_file_is_all_that_is_read(host: RealHost) -> None:
+    assert host.read_start("/sys/attribute", 4) == b"abcd"
+    assert host.read_start("/sys/attribute", 64) == b"abcdef"
+    with pytest.raises(FileNotFoundError):
+        host.read_start("/sys/missing", 4)
+    assert RealHost().read_start("/dev/zero", 64) == bytes(64)
+
+
 def test_an_endless_file_is_an_error() -> None:
     with pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
         RealHost().read("/dev/zero")

@@ -172,12 +172,12 @@ class Script:
 
     @contextlib.asynccontextmanager
     async def informer(
-        self, *, optional: bool = False, **more: Any
+        self, of: type[Informer[Thing]] = Informer, *, optional: bool = False, **more: Any
     ) -> AsyncIterator[Informer[Thing]]:
         """A running informer that has no real pauses."""
         kind = replace(THINGS, optional=optional)
         async with self.client() as client:
-            informer = Informer(client, kind, sleep=self.pause, jitter=lambda: 0.5, **more)
+            informer = of(client, kind, sleep=self.pause, jitter=lambda: 0.5, **more)
             task = asyncio.create_task(informer.run())
             try:
                 yield informer

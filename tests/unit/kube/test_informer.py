@@ -314,6 +314,26 @@ async def test_indexes_follow_the_changes(plain, until) -> None:
     assert [obj.metadata.name for obj in informer.store.by("size", 2)] == ["a"]
 
 
+async def test_a_quiet_one_is_silent_about_what_differs_in_its_version_alone(script, until) -> None:
+    script.replies.append(script.items(100, script.thing("a", 90)))
+    heartbeat = {**script.thing("a", 101), "heard": "just now"}
+    script.watches.append(
+        script.stream(
+            script.change("MODIFIED", heartbeat),
+            script.change("MODIFIED", script.thing("b", 102)),
+            script.change("MODIFIED", script.thing("a", 103, size=5)),
+            end="silence",
+        )
+    )
+    seen: list[tuple[str, str]] = []
+
+    async with script.informer(quiet=True) as informer:
+        informer.follow(lambda it: seen.append((it.metadata.name, it.metadata.resource_version)))
+        await until(lambda: len(seen) == 3)
+
+    assert seen == [("a", "90"), ("b", "102"), ("a", "103")]
+
+
 async def test_selectors_narrow_both_the_list_and_the_watch(plain, until) -> None:
     plain.replies.append(plain.items(100))
 

@@ -55,13 +55,14 @@ KEYS = st.sampled_from("abcd")
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """`owed` are keys with an add that no worker has begun to answer."""
+    """`owed` are keys with an add that no worker has begun to answer, `first` those waited for."""
 
     def __init__(self) -> None:
         super().__init__()
         self.clock = Clock()
         self.queue: WorkQueue[str] = WorkQueue(base=1.0, cap=8.0, scheduler=self.clock)
         self.owed: set[str] = set()
+        self.first: list[str] = []
         self.active: set[str] = set()
         self.due: dict[str, float] = {}
         self.failed: dict[str, int] = {}
@@ -70,10 +71,12 @@ class QueueMachine(RuleBasedStateMachine):
         when = self.clock.now + delay
         self.due[key] = min(self.due.get(key, when), when)
 
-    @rule(key=KEYS)
-    def add(self, key: str) -> None:
-        self.queue.add(key)
+    @rule(key=KEYS, first=st.booleans())
+    def add(self, key: str, first: bool) -> None:
+        self.queue.add(key, first=first)
         self.owed.add(key)
+        if first and key not in self.first:
+            self.first.append(key)
 
     @rule(key=KEYS, delay=st.integers(1, 5))
     def add_after(self, key: str, delay: int) -> None:
@@ -98,6 +101,9 @@ class QueueMachine(RuleBasedStateMachine):
         key = take(self.queue)
         assert key in self.owed
         assert key not in self.active
+        waited_for = [one for one in self.first if one not in self.active]
+        assert not waited_for or key == waited_for[0]
+        self.first = [one for one in self.first if one != key]
         self.owed.discard(key)
         self.active.add(key)
 
@@ -131,6 +137,16 @@ async def test_keys_come_in_the_order_of_their_first_add() -> None:
         queue.add(key)
 
     assert [await queue.get() for _ in range(3)] == ["a", "b", "c"]
+
+
+async def test_what_a_user_waits_for_comes_before_what_came_earlier() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    for key in "abcd":
+        queue.add(key)
+    queue.add("c", first=True)
+    queue.add("e", first=True)
+
+    assert [await queue.get() for _ in range(5)] == ["c", "e", "a", "b", "d"]
 
 
 async def test_waiting_workers_are_woken_by_an_add() -> None:

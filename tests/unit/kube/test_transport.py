@@ -9,6 +9,8 @@ import json
 import socket
 import ssl
 import threading
+import tracemalloc
+from asyncio import sslproto
 
 import aiohttp
 import pytest
@@ -89,3 +91,25 @@ def test_a_watch_that_is_left_ends_with_its_event_loop(
             over.set()
             server.join()
     gc.collect()  # what is left open warns when it is collected, and a warning is a failure
+
+
+async def test_a_watch_that_is_silent_holds_little_memory(secure, things) -> None:
+    """An agent has fourteen, and asyncio would give each a quarter of a MiB to read into."""
+    began = asyncio.Event()
+    secure.watches.append(secure.stream(end="silence", sent=began))
+    async with secure.client() as client:
+        tracemalloc.start()
+        try:
+            watch = asyncio.ensure_future(anext(client.watch(things, resource_version="1")))
+            await began.wait()
+            held = tracemalloc.take_snapshot().filter_traces(
+                [tracemalloc.Filter(True, sslproto.__file__)]
+            )
+        finally:
+            tracemalloc.stop()
+        watch.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await watch
+
+    # The client's end and the server's, which is in this process as well.
+    assert 0 < sum(one.size for one in held.statistics("filename")) < 150_000

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import threading
+from collections.abc import Iterable
 
 import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry, Counter
+from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 
 from laneway.cli.health import host_and_port
 from laneway.roles.health import HealthError, health_server
@@ -51,6 +57,39 @@ async def test_metrics_are_what_prometheus_reads() -> None:
     assert status == 200
     [family] = [f for f in text_string_to_metric_families(text) if f.name == "writes"]
     assert [s.value for s in family.samples if s.name == "writes_total"] == [3]
+
+
+async def test_metrics_that_take_long_to_write_hold_up_nothing_else() -> None:
+    began, asked = threading.Event(), threading.Event()
+
+    class Slow(Metric):
+        @property
+        def samples(self) -> list[Sample]:
+            began.set()
+            assert asked.wait(20)
+            return []
+
+        @samples.setter
+        def samples(self, _: list[Sample]) -> None: ...
+
+    class Collecting(Collector):
+        def collect(self) -> Iterable[Metric]:
+            return [Slow("slow", "Slow.", "gauge")]
+
+        def describe(self) -> Iterable[Metric]:
+            return []
+
+    registry = CollectorRegistry()
+    registry.register(Collecting())
+    async with (
+        health_server("127.0.0.1", 0, registry, list) as port,
+        asyncio.TaskGroup() as tasks,
+    ):
+        metrics = tasks.create_task(_get(port, "/metrics"))
+        assert await asyncio.to_thread(began.wait, 20)
+        assert await _get(port, "/healthz") == (200, "ok\n")
+        asked.set()
+        assert (await metrics)[0] == 200
 
 
 async def test_nothing_else_is_reported() -> None:

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laneway.kube.pods import PODS, Pod
-from laneway.simcluster.objects import NODES, Node, requested
+from laneway.simcluster.objects import NODES, PLACED_PODS, Node, PlacedPod, requested
 from laneway.simcluster.scheduler import choose
 
 VGPU = "nvidia.com/NVIDIA_A2-2Q"
@@ -31,15 +30,21 @@ def node(name: str, *, ready: str = "True", spec: Any = None, **allocatable: str
     return NODES.decode(msgspec.json.encode(body))
 
 
-def pod(limits: dict[str, str], *, selector: dict[str, str] | None = None) -> Pod:
+def pod(
+    limits: dict[str, str],
+    *,
+    selector: dict[str, str] | None = None,
+    affinity: dict[str, Any] | None = None,
+) -> PlacedPod:
     body = {
         "metadata": {"name": "p", "uid": "u"},
         "spec": {
             "containers": [{"name": "c", "resources": {"limits": limits}}],
             "nodeSelector": selector or {},
+            "affinity": {"nodeAffinity": affinity or {}},
         },
     }
-    return PODS.decode(msgspec.json.encode(body))
+    return PLACED_PODS.decode(msgspec.json.encode(body))
 
 
 def with_devices(name: str, count: int, **more: Any) -> Node:
@@ -84,7 +89,7 @@ def test_init_containers_count_with_what_runs_alongside_them(
     ]
     plain = msgspec.to_builtins(pod({VGPU: "1"}))
     spec = {**plain["spec"], "initContainers": containers}
-    asking = PODS.decode(msgspec.json.encode({**plain, "spec": spec}))
+    asking = PLACED_PODS.decode(msgspec.json.encode({**plain, "spec": spec}))
     assert choose(asking, [with_devices("a", needs)], {})[0] == "a"
     assert choose(asking, [with_devices("a", needs - 1)], {})[0] == ""
 
@@ -92,6 +97,44 @@ def test_init_containers_count_with_what_runs_alongside_them(
 def test_the_emptier_of_two_nodes_is_chosen() -> None:
     nodes = [node("a"), node("b")]
     assert choose(pod({}), nodes, {"a": requested(pod({}))})[0] == "b"
+
+
+def preferring(**weights: int) -> dict[str, Any]:
+    """Node affinity that prefers nodes by name."""
+    terms = [
+        {
+            "weight": weight,
+            "preference": {
+                "matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]
+            },
+        }
+        for name, weight in weights.items()
+    ]
+    return {"preferredDuringSchedulingIgnoredDuringExecution": terms}
+
+
+def test_what_a_pod_prefers_counts_in_proportion_to_the_best_node() -> None:
+    """It is scaled such that the best node has 100, twice what each way to spread has."""
+    nodes = [node("a"), node("b"), node("c")]
+    used = {"a": requested(pod({"cpu": "2", "memory": "4Gi"}))}
+    for best, other in ((100, 50), (2, 1)):
+        assert choose(pod({}, affinity=preferring(a=best, b=other)), nodes, used)[0] == "a"
+        assert choose(pod({}, affinity=preferring(b=best, c=other)), nodes, used)[0] == "b"
+    assert choose(pod({}, affinity=preferring(a=100, b=90)), nodes, used)[0] == "b"
+    assert (
+        choose(pod({VGPU: "1"}, affinity=preferring(a=100)), [*nodes, with_devices("d", 1)], {})[0]
+        == "d"
+    )
+
+
+def test_a_pod_is_only_where_its_affinity_requires() -> None:
+    rule = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["a"]}
+    term = {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}
+    apart = {"requiredDuringSchedulingIgnoredDuringExecution": term}
+    assert choose(pod({}, affinity=apart), [node("a"), node("b")], {})[0] == "b"
+    assert choose(pod({}, affinity=apart), [node("a")], {})[1] == (
+        "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+    )
 
 
 def test_every_obstacle_is_counted_in_kubernetes_words() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kapilite.errors import ApiError
 from kapilite.kinds import Kind
 from kapilite.reads.selectors import parse_fields, parse_labels, supported_fields
+from kapilite.storage.store import encode
 
 GPU = {"metadata": {"name": "a", "namespace": "lab", "labels": {"kind": "gpu", "x.io/slot": "1"}}}
 BARE = {"metadata": {"name": "b"}}
@@ -123,6 +124,37 @@ def test_a_comma_is_and(labels: dict[str, str], terms: list[tuple[str, str, str]
     obj = objects(labels)
     texts = ["".join(term) for term in terms]
     assert parse_labels(",".join(texts))(obj) == all(parse_labels(text)(obj) for text in texts)
+
+
+scalars = st.sampled_from(
+    ["a", "x-1.y_2", "é", 'a"b', "", "true", "false", "1e3", 1, 10**20, 1.5, True]
+)
+
+
+@given(label_sets, keys, st.sampled_from(["=", "!="]), values)
+def test_what_is_chosen_by_a_label_has_the_texts_that_a_list_looks_for_first(
+    labels: dict[str, str], key: str, operator: str, value: str
+) -> None:
+    selector = parse_labels(f"{key}{operator}{value}")
+    stored = encode({"apiVersion": "v1", "kind": "A", **objects(labels)})
+    assert not selector(objects(labels)) or all(one in stored for one in selector.texts)
+
+
+@example("unschedulable", "=", "", "false")  # empty, it reads as this
+@given(st.sampled_from(["size", "unschedulable"]), st.sampled_from(["=", "!="]), scalars, scalars)
+def test_what_is_chosen_by_a_field_has_the_texts_that_a_list_looks_for_first(
+    field: str, operator: str, value: object, wanted: object
+) -> None:
+    obj = {"spec": {field: value}}
+    text = "true" if wanted is True else wanted
+    selector = parse_fields(f"spec.{field}{operator}{text}", (f"spec.{field}",))
+    stored = encode({"apiVersion": "v1", "kind": "A", "metadata": {}, **obj})
+    assert not selector(obj) or all(one in stored for one in selector.texts)
+
+
+def test_the_value_of_a_selector_is_looked_for_first() -> None:
+    assert parse_labels("nodename=node1").texts == (b'"node1"',)
+    assert parse_fields("spec.nodeName=node1", ("spec.nodeName",)).texts == (b"node1",)
 
 
 @pytest.mark.parametrize(

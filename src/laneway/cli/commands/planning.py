@@ -7,8 +7,15 @@ import click
 from laneway.cli import completion
 from laneway.cli.cluster_options import ClusterChoice, cluster_options
 from laneway.cli.commands.history import ca_file_option, url_option
-from laneway.cli.commands.options import NumberRange, output_option, plain_output_option
+from laneway.cli.commands.options import (
+    NumberRange,
+    output_option,
+    plain_output_option,
+    timeout_option,
+)
 from laneway.cli.groups import Group
+
+_MOVE_SECONDS = 600
 
 
 @click.command(
@@ -53,12 +60,16 @@ source_option = click.option(
 Examples:
     laneway plan what-if --vms '3x L40S-24Q'
     laneway plan moves L40S-24Q
+    laneway plan moves L40S-24Q --apply
     laneway plan layout L40S-24Q=4 L40S-8Q=30
     laneway plan mix L40S-24Q=1 L40S-8Q=3
 """,
 )
 def plan() -> None:
-    """Answer what would fit if the cluster changed. Nothing is changed."""
+    """Answer what would fit if the cluster changed.
+
+    Nothing is changed, unless you say so with `moves --apply`.
+    """
 
 
 @plan.command(
@@ -163,8 +174,10 @@ def what_if(
 Examples:
     laneway plan moves L40S-24Q
     laneway plan moves --from fleet.yaml --moves 2 L40S-48Q=2
+    laneway plan moves L40S-24Q --restart --apply
 
-Exit status: 0 they fit, 3 they do not or it is not known, 1 the question could not be answered.
+Exit status: 0 they fit, 3 they do not or it is not known, 1 the question could not be answered, or
+the moves ended early.
 """
 )
 @click.argument("profiles", metavar="PROFILE[=COUNT]...", nargs=-1, required=True)
@@ -177,6 +190,19 @@ Exit status: 0 they fit, 3 they do not or it is not known, 1 the question could 
     show_default=True,
     help="The most moves to consider.",
 )
+@click.option(
+    "--restart",
+    is_flag=True,
+    help="Consider to restart running VMs that cannot be live-migrated.",
+)
+@click.option(
+    "--apply",
+    "applied",
+    is_flag=True,
+    help="Make the moves in the live cluster, one by one, after a question.",
+)
+@click.option("--yes", is_flag=True, help="With --apply: ask no question.")
+@timeout_option(_MOVE_SECONDS, "With --apply: how long each move may take.")
 @plain_output_option
 @cluster_options
 def moves(
@@ -184,17 +210,36 @@ def moves(
     profiles: tuple[str, ...],
     source: str | None,
     limit: int,
+    restart: bool,
+    applied: bool,
+    yes: bool,
+    timeout: int,
     output: str | None,
     where: ClusterChoice,
 ) -> int:
     """Find the least moves of VMs after which vGPUs of these profiles fit.
 
-    A live-migratable VM moves to another node, a stopped one starts on another GPU. No other VM is
+    A live-migratable VM moves to another node, and vGPUs of other GPUs are reserved for a stopped
+    one. With --restart, other running VMs may be stopped and started on another GPU. No other VM is
     touched.
+
+    With --apply, the command makes the moves with your own rights. Before each it reads the cluster
+    again, and stops if the rest no longer holds. A move that does not work out is undone.
     """
     from laneway.cli.planning.moves import answer
+    from laneway.cli.planning.moving import Apply, again
 
-    return answer(profiles, source, limit, output, where)
+    if not applied:
+        if yes:
+            raise click.UsageError("--yes answers the question of --apply, which is not given")
+        return answer(profiles, source, limit, output, where, restart=restart)
+    if source is not None:
+        raise click.UsageError(
+            "--apply changes the live cluster, and --from names another fleet. Leave one of them "
+            "out"
+        )
+    apply = Apply(yes, timeout, again(profiles, limit, where, restart=restart))
+    return answer(profiles, source, limit, output, where, restart=restart, apply=apply)
 
 
 @plan.command(

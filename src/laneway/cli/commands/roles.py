@@ -94,6 +94,7 @@ Example: this host and a simulated server with an NVIDIA A2.
     help="Also simulate Rancher: the machine pools of guest clusters become VMs of simulated "
     "hosts.",
 )
+@traces_option
 @log_options("warning", "text")
 def up(
     *,
@@ -106,6 +107,7 @@ def up(
     vsphere: bool,
     cluster_api: bool,
     rancher: bool,
+    otlp_endpoint: str,
     log_level: str,
     log_format: str | None,
 ) -> None:
@@ -139,6 +141,7 @@ def up(
         cluster_api=cluster_api,
         rancher=rancher,
         ui_port=ui_port,
+        endpoint=otlp_endpoint,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from laneway.cli.cluster_options import ClusterChoice, role_options
-from laneway.cli.commands.options import log_options
+from laneway.cli.commands.options import log_options, traces_option
 from laneway.cli.health import ADDRESS, WHICH, health_address_option
 
 
@@ -106,6 +106,7 @@ Example: on your workstation, with your kubeconfig.
 )
 @role_options
 @health_address_option(9643)
+@traces_option
 @log_options()
 def ui(
     *,
@@ -126,6 +127,7 @@ def ui(
     kubeconfig: str | None,
     context: str | None,
     health_address: str,
+    otlp_endpoint: str,
     log_level: str,
     log_format: str | None,
 ) -> None:
@@ -154,4 +156,5 @@ def ui(
         ),
         trusted_proxies=trusted_proxy,
         history=Keeping(history_dir, history_days, history_size) if history_dir else None,
+        endpoint=otlp_endpoint,
     )

@@ -66,6 +66,13 @@ Example: two webhooks, in pods of a Deployment, with a Secret mounted at /tls.
     help="What to do with Machines of Cluster API that request devices which their vCenter does "
     "not have, or not in that number.",
 )
+@click.option(
+    "--placement-hints/--no-placement-hints",
+    default=True,
+    show_default=True,
+    help="Have new pods with vGPUs prefer the nodes where these take the least room from large "
+    "vGPUs.",
+)
 @role_options
 @health_address_option(9642)
 @traces_option
@@ -78,6 +85,7 @@ def webhook(
     address: str,
     namespace: str,
     vsphere_inventory: str,
+    placement_hints: bool,
     kubeconfig: str | None,
     context: str | None,
     health_address: str,
@@ -100,6 +108,7 @@ def webhook(
         ClusterChoice(kubeconfig, context, namespace),
         Serving(tls_cert_file, tls_key_file, client_ca_file, address, health_address),
         vsphere_refuses=vsphere_inventory == "refuse",
+        hints=placement_hints,
         endpoint=otlp_endpoint,
     )
 
@@ -128,6 +137,7 @@ Example: in a pod of a Deployment, with two Secrets mounted at /tls and /harvest
 )
 @role_options
 @health_address_option(9644)
+@traces_option
 @log_options()
 def pools_webhook(
     *,
@@ -140,6 +150,7 @@ def pools_webhook(
     kubeconfig: str | None,
     context: str | None,
     health_address: str,
+    otlp_endpoint: str,
     log_level: str,
     log_format: str | None,
 ) -> None:
@@ -159,4 +170,5 @@ def pools_webhook(
         Serving(tls_cert_file, tls_key_file, client_ca_file, address, health_address),
         harvester_kubeconfigs,
         refuses=mode == "refuse",
+        endpoint=otlp_endpoint,
     )

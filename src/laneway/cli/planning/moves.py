@@ -9,9 +9,11 @@ from laneway.cli import table
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure
 from laneway.cli.output import View, show
+from laneway.cli.planning.moving import Apply, Plan, carry_out
 from laneway.cli.planning.sources import fleet_of
 from laneway.cli.planning.wanted import in_full
 from laneway.cli.statuses import ExitStatus
+from laneway.core.fleet.model import Fleet
 from laneway.core.fleet.moves import Moves, Outcome, least_moves
 from laneway.views.planning import moves as said
 
@@ -25,13 +27,22 @@ def answer(
     limit: int,
     output: str | None,
     where: ClusterChoice,
+    *,
+    restart: bool = False,
+    apply: Apply | None = None,
 ) -> int:
-    """Print the moves; gives the exit status. Raises Failure."""
+    """Print the moves, and make them with `apply`; gives the exit status. Raises Failure."""
     asked = question.requested(profiles, _MOST_WANTED)
     if sum(asked.values()) > _MOST_WANTED:
         raise Failure(f"these are {sum(asked.values())} vGPUs; request at most {_MOST_WANTED}")
-    fleet = fleet_of(source, where)
-    found = least_moves(fleet, in_full(fleet, asked), limit=limit)
+
+    def propose(fleet: Fleet) -> Plan:
+        wanted = in_full(fleet, asked)
+        return Plan(least_moves(fleet, wanted, limit=limit, restart=restart), wanted)
+
+    if apply is not None:
+        return carry_out(propose, report, apply, output, where)
+    found = propose(fleet_of(source, where)).found
     lines = list(report(found))
     view = View(
         document={name: getattr(found, name) for name in Moves.__struct_fields__},

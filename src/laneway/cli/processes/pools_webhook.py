@@ -8,13 +8,18 @@ from laneway.roles.pools_webhook import pools_webhook
 
 
 def run_pools_webhook(
-    where: ClusterChoice, serving: Serving, kubeconfigs: str, *, refuses: bool
+    where: ClusterChoice, serving: Serving, kubeconfigs: str, *, refuses: bool, endpoint: str
 ) -> None:
-    """Run until a signal ends it; `kubeconfigs` is a folder. Raises Failure."""
+    """Run until a signal ends it. Raises Failure.
+
+    `kubeconfigs`: a folder. `endpoint`: for traces; empty for none.
+    """
     serve(
         where,
         serving,
         lambda client, registry, how: pools_webhook(
             client, registry, kubeconfigs, refuses=refuses, **how
         ),
+        component="laneway-pools-webhook",
+        endpoint=endpoint,
     )

@@ -13,6 +13,7 @@ from laneway.admission.tls import ClientAuthorityError
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure
 from laneway.cli.health import host_and_port
+from laneway.core.tracing import Tracer
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.errors import KubeError
@@ -37,14 +38,22 @@ class Serving(NamedTuple):
     health_address: str
 
 
-def serve(where: ClusterChoice, serving: Serving, make: Make, *, endpoint: str = "") -> None:
-    """Run a webhook until a signal ends it. Raises Failure. `endpoint`: for traces."""
+def serve(
+    where: ClusterChoice, serving: Serving, make: Make, *, component: str, endpoint: str
+) -> None:
+    """Run a webhook until a signal ends it. Raises Failure.
+
+    `component`: its name in traces. `endpoint`: where they go; empty for none.
+    """
     reviews = host_and_port(serving.address, "--address")
     health = host_and_port(serving.health_address)
+    registry = CollectorRegistry()
     try:
-        asyncio.run(
-            run_until_signal(_run(where, serving, reviews, health, make, endpoint=endpoint))
-        )
+        with telemetry(component, registry, endpoint=endpoint) as told:
+            running = _run(
+                where, serving, reviews, health, make, registry=registry, tracer=told.tracer
+            )
+            asyncio.run(run_until_signal(running))
     except (ClientAuthorityError, KubeError, HealthError, ListenError, TelemetryError) as error:
         raise Failure(str(error)) from error
 
@@ -56,10 +65,10 @@ async def _run(
     health: tuple[str, int],
     make: Make,
     *,
-    endpoint: str,
+    registry: CollectorRegistry,
+    tracer: Tracer | None,
 ) -> None:
-    registry = CollectorRegistry()
-    how = {
+    how: dict[str, Any] = {
         "cert_file": serving.certificate,
         "key_file": serving.key,
         "client_ca": serving.client_authorities,
@@ -67,20 +76,8 @@ async def _run(
         "port": reviews[1],
         "drain_seconds": DRAIN_SECONDS,
         "alone": True,
+        "tracer": tracer,
     }
-    with telemetry("laneway-webhook", registry, endpoint=endpoint) as told:
-        if told.tracer is not None:
-            how["tracer"] = told.tracer
-        await _serve(where, registry, how, health, make)
-
-
-async def _serve(
-    where: ClusterChoice,
-    registry: CollectorRegistry,
-    how: dict[str, Any],
-    health: tuple[str, int],
-    make: Make,
-) -> None:
     async with Client(load(where.kubeconfig, where.context)) as client:
         webhook = make(client, registry, how)
         async with health_server(*health, registry, webhook.waiting_for) as bound:

@@ -15,11 +15,13 @@ from laneway.admission.tls import TlsFiles
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure
 from laneway.cli.health import host_and_port
+from laneway.core.tracing import Tracer
 from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.kube.errors import KubeError
 from laneway.roles.health import HealthError, health_server, place
 from laneway.roles.stop import run_until_signal
+from laneway.roles.telemetry import TelemetryError, telemetry
 from laneway.roles.ui import Ui, UiError
 from laneway.web.history.store import Keeping
 from laneway.web.metrics import UiMetrics
@@ -54,15 +56,28 @@ def run_ui(
     oidc: OidcSettings,
     trusted_proxies: Sequence[str],
     history: Keeping | None,
+    endpoint: str,
 ) -> None:
-    """Run until a signal ends it. Raises Failure."""
+    """Run until a signal ends it. Raises Failure. `endpoint`: for traces; empty for none."""
     pages, health = host_and_port(address, "--address"), host_and_port(health_address)
     settings = Settings(proxies=tuple(map(_network, trusted_proxies)), oidc=_provider(oidc))
     if bool(tls.certificate) != bool(tls.key):
         raise click.UsageError("--tls-cert-file and --tls-key-file belong together; give both")
+    registry = CollectorRegistry()
     try:
-        asyncio.run(run_until_signal(_run(where, pages, health, tls, settings, history=history)))
-    except (KubeError, HealthError, UiError) as error:
+        with telemetry("laneway-ui", registry, endpoint=endpoint) as told:
+            running = _run(
+                where,
+                pages,
+                health,
+                tls,
+                settings,
+                registry=registry,
+                history=history,
+                tracer=told.tracer,
+            )
+            asyncio.run(run_until_signal(running))
+    except (KubeError, HealthError, TelemetryError, UiError) as error:
         raise Failure(str(error)) from error
 
 
@@ -100,9 +115,10 @@ async def _run(
     tls: Tls,
     settings: Settings,
     *,
+    registry: CollectorRegistry,
     history: Keeping | None,
+    tracer: Tracer | None,
 ) -> None:
-    registry = CollectorRegistry()
     metrics = UiMetrics(registry)
     served, management = where
     config = load(served.kubeconfig, served.context)
@@ -120,6 +136,7 @@ async def _run(
             management=rancher,
             tls=TlsFiles(tls.certificate, tls.key, metrics) if tls.certificate else None,
             history=history,
+            tracer=tracer,
             alone=True,
         )
         async with health_server(*health, registry, ui.waiting_for) as bound:

@@ -36,8 +36,9 @@ def run_everything(
     cluster_api: bool,
     rancher: bool,
     ui_port: int,
+    endpoint: str,
 ) -> None:
-    """Run until a signal ends it. Raises Failure."""
+    """Run until a signal ends it. Raises Failure. `endpoint`: for traces; empty for none."""
     specs = tuple(map(_spec, simulate))
     try:
         from laneway.roles import up as role  # noqa: PLC0415 - of an extra
@@ -55,6 +56,7 @@ def run_everything(
         cluster_api=cluster_api,
         rancher=rancher,
         ui_port=ui_port,
+        endpoint=endpoint,
     )
     try:
         asyncio.run(run_until_signal(role.up(options, say, _say_ready)))

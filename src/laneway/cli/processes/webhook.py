@@ -15,13 +15,16 @@ from laneway.roles.webhook import Webhook, trusted
 
 
 def run_webhook(
-    where: ClusterChoice, serving: Serving, *, vsphere_refuses: bool, endpoint: str
+    where: ClusterChoice, serving: Serving, *, vsphere_refuses: bool, hints: bool, endpoint: str
 ) -> None:
-    """Run until a signal ends it. Raises Failure. `endpoint`: for traces; empty for none."""
+    """Run until a signal ends it. Raises Failure.
+
+    `hints`: whether pods with vGPUs are to prefer nodes. `endpoint`: for traces; empty for none.
+    """
     ours = trusted(checked_namespace(where.namespace or ""))
 
     def make(client: Client, registry: CollectorRegistry, how: dict[str, Any]) -> Webhook:
-        caches = AdmissionCaches.of(client, ours, vsphere_refuses=vsphere_refuses)
+        caches = AdmissionCaches.of(client, ours, vsphere_refuses=vsphere_refuses, hints=hints)
         return Webhook(client, registry, caches, **how)
 
-    serve(where, serving, make, endpoint=endpoint)
+    serve(where, serving, make, component="laneway-webhook", endpoint=endpoint)

@@ -29,7 +29,7 @@ from laneway.controllers.claims.conditions import RELEASING
 from laneway.controllers.device_plugin.controller import DevicePluginController, DeviceStatus
 from laneway.controllers.devices.family import READ_FAILED, Family, ready
 from laneway.controllers.devices.outcome import answered, refused
-from laneway.controllers.tracing import Attempt
+from laneway.controllers.tracing import Attempt, nanoseconds, tell
 from laneway.core.plan import Satisfied
 from laneway.core.refusals import Refusal
 from laneway.host.plans.files import StateError
@@ -105,8 +105,11 @@ class ClaimController(ActingController[C, W]):
         """The names of all devices that go back together with a claim's."""
 
     @abstractmethod
-    def needed_by_others(self, resource: str, stored: C) -> bool:
-        """Whether anything else in the cluster is to be permitted under a resource name."""
+    async def needed_by_others(self, resource: str, stored: C) -> bool:
+        """Whether anything else in the cluster is to be permitted under a resource name.
+
+        Raises KubeError.
+        """
 
     @abstractmethod
     def taken(self, desired: W) -> tuple[str, ...]:
@@ -222,7 +225,7 @@ class ClaimController(ActingController[C, W]):
                 return Retry(self.context.timing.retry)
             if says(stored, "Advertised"):  # The manager waits for the end of that.
                 stored = await self.write_status(stored, self.status(stored, _RELEASING))
-            if wait := self._wait_for_permission(stored):
+            if wait := await self._wait_for_permission(stored):
                 return Retry(wait)
         retry = None
         if self.settled(desired) is None:
@@ -264,18 +267,19 @@ class ClaimController(ActingController[C, W]):
         device_status = self.device_status(stored)
         return device_status.advertised or device_status.owner is not None or says(stored, "Bound")
 
-    def _wait_for_permission(self, stored: C) -> float:
+    async def _wait_for_permission(self, stored: C) -> float:
         """For how long KubeVirt's entry is still to be waited for."""
         name = stored.metadata.name
         now = asyncio.get_running_loop().time()
         since = self._withdrawn.setdefault(name, now)
         device_status = self.device_status(stored)
-        if not device_status.permitted or self.needed_by_others(device_status.resource, stored):
+        resource = device_status.resource
+        if not device_status.permitted or await self.needed_by_others(resource, stored):
             return 0.0
         if (left := since + UNPERMIT_SECONDS - now) > 0:
             return left
         text = (
-            f"KubeVirt still permits {device_status.resource}, which no device has any more. The "
+            f"KubeVirt still permits {resource}, which no device has any more. The "
             "device is released anyway. Check that laneway manager runs."
         )
         self._say(stored, STILL_PERMITTED, text, warning=True)
@@ -295,6 +299,9 @@ class ClaimController(ActingController[C, W]):
                 self.resource, stored.metadata.name, body, patch_type=PatchType.JSON
             )
             self._wrote("patch", patched)
+            if deleted := stored.metadata.deletion_timestamp:
+                name, origin = f"release {self.resource.kind}", self._origin(stored)
+                tell(self.context.tracer, name, origin, self.node, nanoseconds(deleted))
 
     # -------------------------------------------------------------------------------------- answers
 

@@ -139,6 +139,8 @@ class VgpuClaims:
                 "labels": self._labels(vgpu),
                 "annotations": _annotations(vgpu),
                 "ownerReferences": _owners(vgpu, device),
+                # The claim's controller would add it at once, by another request.
+                "finalizers": [keys.FINALIZER_PCI_CLAIM],
             },
             "spec": {
                 "address": vgpu.spec.address,

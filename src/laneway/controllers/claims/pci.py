@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import aclosing
 
+import msgspec
 from msgspec.structs import replace
 
 from laneway.api import (
@@ -44,10 +46,14 @@ from laneway.host.situation import observe
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
 from laneway.kube.informer import Informer
+from laneway.kube.narrowed import list_narrowed
+
+_ENOUGH = 20
+"""Of claims, to find one that needs the same as another: a cluster may have thousands."""
 
 
 class PciClaimController(ClaimController[PCIDeviceClaim, DesiredClaim]):
-    """Carries out the claims of one node's PCI devices. Claims of all nodes are watched."""
+    """Carries out the claims of one node's PCI devices. The cache may have others' as well."""
 
     claim = PCIDeviceClaim
     finalizer = keys.FINALIZER_PCI_CLAIM
@@ -212,12 +218,25 @@ class PciClaimController(ClaimController[PCIDeviceClaim, DesiredClaim]):
             return ()
         return tuple(map(self._name, self._places(desired)))
 
-    def needed_by_others(self, resource: str, stored: PCIDeviceClaim) -> bool:
-        return any(
+    async def needed_by_others(self, resource: str, stored: PCIDeviceClaim) -> bool:
+        # Those of other nodes count as well, which the cache need not have.
+        named = f"status.resourceName={resource}"
+        chosen = list_narrowed(self.client, self.resource, named, limit=_ENOUGH)
+        async with aclosing(chosen) as pages:
+            async for page in pages:
+                if any(self._is_needed_for(raw, resource, stored) for raw in page.items):
+                    return True
+        return False
+
+    def _is_needed_for(self, raw: msgspec.Raw, resource: str, stored: PCIDeviceClaim) -> bool:
+        try:
+            one = self.resource.decode(raw)
+        except (msgspec.DecodeError, ValueError):
+            return False  # What cannot be read is permitted nothing, either.
+        return (
             one.status.resource_name == resource
             and one.metadata.name != stored.metadata.name
             and one.metadata.deletion_timestamp is None
-            for one in self.informer.store
         )
 
     def taken(self, desired: DesiredClaim) -> tuple[str, ...]:

@@ -146,7 +146,7 @@ class UsbClaimController(ClaimController[USBDeviceClaim, DesiredUsb]):
     def shares(self, _desired: DesiredUsb) -> tuple[str, ...]:
         return ()
 
-    def needed_by_others(self, _resource: str, _stored: USBDeviceClaim) -> bool:
+    async def needed_by_others(self, _resource: str, _stored: USBDeviceClaim) -> bool:
         return False  # The name of each device is its own.
 
     def taken(self, desired: DesiredUsb) -> tuple[str, ...]:

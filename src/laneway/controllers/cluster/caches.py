@@ -1,7 +1,8 @@
 """What the manager knows of the cluster: one cache of each kind, for all of its parts.
 
 Caches are kept by managers that stand by as well, so that the next leader begins where the last one
-ended. Objects of which there are many are decoded only as far as they are read.
+ended. Objects of which there are many are decoded only as far as they are read, and what differs in
+nothing of that is no change: nodes report every ten seconds, and KubeVirt on each guest.
 
 No controller may wait for the kinds of KubeVirt, which a cluster need not have; a cache that has
 never been complete says nothing about what does not exist.
@@ -28,6 +29,7 @@ from laneway.api import (
     USBDeviceClaim,
     VGPUDevice,
 )
+from laneway.controllers.cluster import light
 from laneway.controllers.ledger.objects import PODS, Pod
 from laneway.kube.client import Client
 from laneway.kube.informer import Informer
@@ -76,6 +78,8 @@ class Vgpu(_Light, frozen=True, kw_only=True, gc=False):
 _VGPU = served(VGPUDevice)
 VGPUS = Resource(_VGPU.group, _VGPU.version, _VGPU.plural, _VGPU.namespaced, Vgpu, _VGPU.kind)
 
+_LIGHT_VGPUS = replace(VGPUS, decoder=light.vgpu)
+_LIGHT_CLAIMS = replace(served(PCIDeviceClaim), decoder=light.claim)
 SETTINGS = replace(served(Setting), optional=True)
 
 VM = "machine"
@@ -134,15 +138,15 @@ class Caches:
     def of(cls, client: Client) -> Caches:
         """Caches that are filled once their informers run."""
         return cls(
-            nodes=Informer(client, served(CoreNode)),
+            nodes=Informer(client, served(CoreNode), quiet=True),
             device_nodes=Informer(client, served(DeviceNode)),
-            claims=Informer(client, served(PCIDeviceClaim), indexers={VM: vms_of}),
-            vgpus=Informer(client, VGPUS, indexers={VM: vms_of}),
-            usb_claims=Informer(client, served(USBDeviceClaim), indexers={VM: vms_of}),
+            claims=Informer(client, _LIGHT_CLAIMS, indexers={VM: vms_of}, quiet=True),
+            vgpus=Informer(client, _LIGHT_VGPUS, indexers={VM: vms_of}, quiet=True),
+            usb_claims=Informer(client, served(USBDeviceClaim), indexers={VM: vms_of}, quiet=True),
             installations=Informer(client, KUBEVIRTS),
-            vms=Informer(client, VIRTUAL_MACHINES),
-            instances=Informer(client, INSTANCES, indexers={NODE: node_of_instance}),
-            pods=Informer(client, PODS),
+            vms=Informer(client, VIRTUAL_MACHINES, quiet=True),
+            instances=Informer(client, INSTANCES, indexers={NODE: node_of_instance}, quiet=True),
+            pods=Informer(client, PODS, quiet=True),
             policies=Informer(client, served(HostPolicy)),
             preparations=Informer(client, served(HostPreparation)),
             settings=Informer(client, SETTINGS),

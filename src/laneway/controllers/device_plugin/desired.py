@@ -53,7 +53,7 @@ class Caches(NamedTuple):
     """The objects that decide."""
 
     claims: Informer[PCIDeviceClaim]
-    """Those of all nodes."""
+    """Those of the node, and maybe of others."""
     usb: Informer[USBDeviceClaim]
     vgpus: Informer[VGPUDevice]
     pcis: Informer[PCIDevice]
@@ -69,7 +69,7 @@ class Asked:
         self._host = host
         self._caches = caches
         self._claims: dict[str, PCIDeviceClaim] = {}
-        """Those of the node: a cluster has many more."""
+        """Those of the node: the cache may have more."""
 
     def subscribe(self, changed: Callable[[], None]) -> None:
         """Have a call whenever something else is requested, and now."""

@@ -28,7 +28,7 @@ from laneway.kube.informer import Informer
 
 
 class PciPublisher(Publisher[PCIDevice]):
-    """Publishes the functions of one node. `claims` are those of all nodes."""
+    """Publishes the functions of one node. `claims` may have those of others as well."""
 
     def __init__(
         self,

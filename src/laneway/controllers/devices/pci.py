@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -36,7 +36,7 @@ def wanted(
     """
     functions = [one for one in inventory.functions if among is None or one.address in among]
     judged = usability.judge_some(inventory, functions)
-    groups = _groups(inventory)
+    groups = _groups(inventory, functions)
     nics = {f.address: f for f in inventory.functions if f.class_code.startswith("02")}
     interfaces = {interface.address: interface.name for interface in inventory.interfaces}
     sriov_gpus = {f.address for f in inventory.functions if f.sriov_gpu}
@@ -90,10 +90,12 @@ def _object(function: PciFunction, node: str, around: _Circumstances) -> PCIDevi
     )
 
 
-def _groups(inventory: Inventory) -> dict[int | None, tuple[str, ...]]:
+def _groups(
+    inventory: Inventory, functions: Iterable[PciFunction]
+) -> dict[int | None, tuple[str, ...]]:
     return {
         group: tuple(str(one.address) for one in members)
-        for group, members in by_group(inventory).items()
+        for group, members in by_group(inventory, functions).items()
     }
 
 

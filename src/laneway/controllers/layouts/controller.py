@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from typing import NamedTuple
 
 import msgspec
@@ -30,7 +31,7 @@ from laneway.controllers.devices import gpu as gpu_device
 from laneway.controllers.devices import layout as projection
 from laneway.controllers.devices.vgpu import parent_name
 from laneway.controllers.layouts.current import terms
-from laneway.controllers.layouts.lower_objects import LowerObjects
+from laneway.controllers.layouts.lower_objects import LowerObjects, origin_of
 from laneway.controllers.layouts.ownership import Ownership
 from laneway.controllers.layouts.stage_writer import (
     Case,
@@ -40,6 +41,7 @@ from laneway.controllers.layouts.stage_writer import (
     is_outdated,
 )
 from laneway.controllers.layouts.status import LAYOUTS, LayoutStatus
+from laneway.controllers.tracing import tell
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import Inventory
 from laneway.core.layout.desired import (
@@ -288,6 +290,16 @@ class LayoutController:
         if layout.spec.dry_run or entry.state not in (LAYOUT_DONE, LAYOUT_REFUSED):
             return
         warning = entry.state == LAYOUT_REFUSED
+        tell(
+            self._context.tracer,
+            "reconcile VGPULayout",
+            origin_of(layout),
+            self._node,
+            time.time_ns() - round(seconds * 1e9),
+            error=entry.message if warning else "",
+            gpu=entry.name,
+            reason=entry.reason,
+        )
         how = "Tried" if warning else "Done"
         text = f"{entry.name}: {entry.message} {how} by {ACTOR} in {seconds:.2f} s."
         self._context.recorder.record(LAYOUTS.ref(layout), entry.reason, text, warning=warning)

@@ -10,6 +10,7 @@ the node does not show.
 from __future__ import annotations
 
 import re
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
@@ -18,12 +19,15 @@ from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice, VGPULayout
 from laneway.controllers.acting import ACTOR, Context
 from laneway.controllers.devices import layout as projection
 from laneway.controllers.devices.vgpu import parent_name
+from laneway.controllers.tracing import tell
 from laneway.controllers.written import Written
 from laneway.core import keys
 from laneway.core.layout.objects import Objects
 from laneway.core.layout.stages import Stage
 from laneway.core.raw import Json, JsonObject
 from laneway.core.refusals import UpdateRejected
+from laneway.core.requested import Origin
+from laneway.core.tracing import SpanId, root
 from laneway.kube.client import Client
 from laneway.kube.errors import ForbiddenError, InvalidError
 from laneway.kube.informer import Informer
@@ -34,6 +38,12 @@ Patches = Sequence[tuple[Lower, JsonObject]]
 """Objects, and what to change in the spec of each."""
 
 _RELAYED = re.compile(r'^admission webhook "[^"]*" denied the request: ')
+
+
+def origin_of(layout: VGPULayout) -> Origin:
+    """A layout, as what it leads to names it."""
+    meta = layout.metadata
+    return Origin("VGPULayout", meta.name, meta.uid, generation=meta.generation)
 
 
 class Stored(NamedTuple):
@@ -106,17 +116,34 @@ class LowerObjects:
 
         `is_back`: whether they are put back. `dry_run`: only ask whether they would be refused.
         """
+        began, links = time.time_ns(), list[SpanId]()
+        refusal = None
         for one, spec in patches:
             try:
                 patched = await self._desired(one, spec, layout, dry_run=dry_run)
             except (ForbiddenError, InvalidError) as error:
                 kind = served(type(one)).kind
-                return UpdateRejected(
+                refusal = UpdateRejected(
                     f"{kind} {one.metadata.name}", _RELAYED.sub("", error.message)
                 )
+                break
+            links.append(root(patched.metadata.uid, patched.metadata.generation))
             if is_back and not dry_run:
                 self._say_reverted(patched, layout)
-        return None
+        if not dry_run:
+            self._trace(layout, began, links, refusal)
+        return refusal
+
+    def _trace(
+        self,
+        layout: VGPULayout,
+        began: int,
+        links: Sequence[SpanId],
+        refusal: UpdateRejected | None,
+    ) -> None:
+        error = refusal.words if refusal is not None else ""
+        tracer, origin = self._context.tracer, origin_of(layout)
+        tell(tracer, "write objects", origin, self._node, began, links=tuple(links), error=error)
 
     async def _desired(
         self, stored: Lower, spec: JsonObject, layout: VGPULayout, *, dry_run: bool

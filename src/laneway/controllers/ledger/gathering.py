@@ -162,6 +162,8 @@ class Gathering:
             self._changed()
 
     def _node_changed(self, before: CoreNode | None, after: CoreNode | None) -> None:
+        if before and after and nodes.of_node(before) == nodes.of_node(after):
+            return  # A heartbeat: of a large cluster they never stop.
         if (one := after or before) is not None:
             self._new_nodes.add(one.metadata.name)
             self._changed()

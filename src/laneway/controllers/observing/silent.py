@@ -1,8 +1,9 @@
 """Notices what drivers change without a kernel event: vGPUs and lists of profiles.
 
 Vendor VFIO announces neither a vGPU that is made nor one that is removed, and no framework tells
-when the lists of profiles shrink or grow. So what is needed to notice it is read twice a second and
-compared with what the last inventory says. Only a difference costs a scan of that GPU. One that
+when the lists of profiles shrink or grow. So what is needed to notice it is read twice a second, on
+a server on which that takes long less often, and compared with what the last inventory says. Only a
+difference costs a scan of that GPU. One that
 the scan does not explain is scanned for again after a pause that grows: the scan may have come
 while the GPU was as it had been before.
 
@@ -17,6 +18,7 @@ import asyncio
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -30,6 +32,8 @@ from laneway.host.vgpu import read_again
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.5
+REST_FACTOR = 100.0
+"""Pause after a look, in CPU seconds of that look: it may cost a hundredth of one core."""
 PATIENCE_SECONDS = 5.0
 """How long all GPUs may take to answer until the one that is being read is left behind."""
 
@@ -70,6 +74,8 @@ class SilentChanges:
         self._pause = pause
         self._patience = patience
         self._unexplained = unexplained
+        self._used = 0.0
+        """CPU seconds of the last look that ended."""
         self._waiting: set[PciAddress] = set()
         """GPUs whose driver has not answered for long, until it does."""
         self._reported: dict[PciAddress, _Reported] = {}
@@ -77,7 +83,7 @@ class SilentChanges:
     async def run(self) -> None:
         """Look for ever; the first scan must be complete."""
         while True:
-            await asyncio.sleep(self._pause)
+            await asyncio.sleep(max(self._pause, REST_FACTOR * self._used))
             await self.look()
 
     async def look(self) -> None:
@@ -128,6 +134,7 @@ class SilentChanges:
 
         def read() -> None:
             error: BaseException | None = None
+            began = time.thread_time()
             try:
                 for gpu, vgpus in known.items():
                     reading[:] = [gpu]
@@ -136,6 +143,7 @@ class SilentChanges:
                         break
             except BaseException as raised:  # noqa: BLE001 - handed to the loop, whatever it is
                 error = raised
+            self._used = time.thread_time() - began
             with contextlib.suppress(RuntimeError):  # the loop has ended: no caller waits any more
                 loop.call_soon_threadsafe(end, error)
 

@@ -23,7 +23,7 @@ from laneway.controllers.cluster.leading import Leading
 from laneway.controllers.cluster.metrics import ManagerMetrics
 from laneway.controllers.devices.family import merge_conditions, ready
 from laneway.controllers.publisher import timestamp
-from laneway.controllers.rollout.asked import merged, problems, selected, selecting
+from laneway.controllers.rollout.asked import Merged, merged, problems, selected, selecting
 from laneway.controllers.rollout.observing import node_of, rollout_of
 from laneway.core.rollout.node import Stage, shown
 from laneway.kube.client import Client
@@ -58,8 +58,16 @@ class Reports(Leading[str]):
             self.ask([after.metadata.name])  # by hand
 
     def _node_changed(self, before: CoreNode | None, after: CoreNode | None) -> None:
-        if (before and before.metadata.labels) != (after and after.metadata.labels):
-            self.ask(self.everything())
+        if (before and before.metadata.labels) == (after and after.metadata.labels):
+            return
+        was, now = (self._names(node) if node else () for node in (before, after))
+        if was != now:
+            self.ask({*was, *now})  # those that stay may contradict one that comes or goes
+
+    def _names(self, node: CoreNode) -> tuple[str, ...]:
+        """The policies that select a node."""
+        found = selecting(self._caches.policies.store, node)
+        return tuple(one.metadata.name for one in found)
 
     def _preparation_changed(
         self, before: HostPreparation | None, after: HostPreparation | None
@@ -124,8 +132,12 @@ class Reports(Leading[str]):
         if not nodes:
             why = "No node has the labels and names of spec.nodeSelector. Check them."
             return ready("NoNodeMatches", why, status=False)
+        known: dict[tuple[str, ...], Merged] = {}
         for node in nodes:
-            asked = merged(selecting(self._caches.policies.store, node))
+            # Of many nodes few combinations of policies are asked for.
+            names = self._names(node)
+            if (asked := known.get(names)) is None:
+                asked = known[names] = merged(selecting(self._caches.policies.store, node))
             if asked.problem:
                 why = f"Node {node.metadata.name} stays as it is: {asked.problem}"
                 return ready("PolicyContradiction", why, status=False)

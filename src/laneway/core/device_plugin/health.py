@@ -43,6 +43,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 def judged(offers: Sequence[Offer], inventory: Inventory, facts: Facts) -> tuple[Offer, ...]:
     """The same offers, each with why it cannot be allocated now."""
+    if not offers:
+        return ()
     known = {function.address: function for function in inventory.functions}
     groups: dict[int, list[PciFunction]] = defaultdict(list)
     for function in inventory.functions:

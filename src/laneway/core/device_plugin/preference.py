@@ -6,9 +6,9 @@ places hold all that is requested, the fullest is taken, so that empty cards sta
 who want many vGPUs of one, or the card as it is. Where none does, the one with most room is taken,
 so that few are needed. Places of devices that must be taken anyway come first.
 
-Of vGPUs on GPUs in mixed-size mode, that one is taken after which the least room is lost for vGPUs
-of all sizes, if the free ones of its profile are removed (`core/packing`). It goes before fullness:
-the fullest GPU may be one whose last place for a large vGPU would be broken.
+Of vGPUs on GPUs in mixed-size mode, that one is taken which costs vGPUs of all sizes the least
+room, if the free ones of its profile are removed (`core/packing`). It goes before fullness: the
+fullest GPU may be one whose last place for a large vGPU would be broken.
 
 Total for any input: what is not said to be free is never chosen, and an odd request gets as much
 of what it requests as there is. The same input always gives the same choice.

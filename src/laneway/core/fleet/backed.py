@@ -22,9 +22,10 @@ from laneway.core.fleet.placing import How, Shape, Taken, resource_of
 from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, Mode
 from laneway.core.mig.instances import Obstacle, arrange_instances
 from laneway.core.mig.positions import positions
-from laneway.core.mig.profiles import expected_profiles, memory_gib, per_instance, serving
+from laneway.core.mig.profiles import expected_profiles, per_instance, serving
+from laneway.core.packing import gpus
 from laneway.core.vgpu.placement import Carried
-from laneway.core.vgpu.profiles import MIB_PER_GIB, Profile, framebuffer_mib, profile, profiles_on
+from laneway.core.vgpu.profiles import Profile, framebuffer_mib, profile, profiles_on
 
 
 @lru_cache(maxsize=64)
@@ -57,8 +58,8 @@ def shape_of(gpu: Gpu) -> Shape:
         gpu.mode,
         gpu.functions,
         bool(gpu.claimed),
-        _ordered(kept),
-        _ordered(free),
+        gpus.in_order(kept),
+        gpus.in_order(free),
         # Equal GPUs have one shape, whatever numbers their instances have.
         tuple(msgspec.structs.replace(one, id=-1) for one in there or ()),
         kinds(gpu) if there is not None else (),
@@ -84,13 +85,6 @@ def _instances(gpu: Gpu) -> tuple[GpuInstance, ...] | None:
         return None
     found_ = (GpuInstance(n, one.profile, -1, one.start, one.size) for n, one in places.items())
     return tuple(sorted(found_, key=lambda one: one.start))
-
-
-def _ordered(vgpus: Sequence[Carried]) -> tuple[Carried, ...]:
-    def place(one: Carried) -> tuple[str, int]:
-        return one.profile, -1 if one.start is None else one.start
-
-    return tuple(sorted(vgpus, key=place))
 
 
 @lru_cache(maxsize=65536)
@@ -151,11 +145,10 @@ def _taken(
     instances: tuple[GpuInstance, ...],
     how: How,
 ) -> Taken:
-    kept = _ordered((*shape.kept, one))
+    kept = gpus.in_order((*shape.kept, one))
     after = msgspec.structs.replace(shape, kept=kept, free=free, instances=instances)
-    whole = max((memory_gib(each.name) for each in shape.instance_profiles), default=0)
-    used = sum(framebuffer_mib(each.profile) for each in kept)
-    return Taken(after, how, one.profile, one.start, max(0, whole * MIB_PER_GIB - used))
+    packed = gpus.Gpu(shape.device, shape.profiles, mixed=False)
+    return Taken(after, how, one.profile, one.start, (how, *gpus.cost(packed, shape.kept, one)))
 
 
 @lru_cache(maxsize=65536)

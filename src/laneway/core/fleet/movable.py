@@ -1,14 +1,16 @@
 """Which VMs can be moved, with what they have, and to which GPUs.
 
-A running VM is migrated to another node, and only where everything about the move is known. A
-stopped VM, whose vGPUs are kept for it, starts on another GPU instead. All others stay: pods, VMs
-that start just now, VMs with devices besides vGPUs, and holders that nothing is known about.
+A running VM is migrated to another node, and only where everything about the move is known. Of a
+stopped VM, what is kept for it is kept on another GPU instead. A running VM that cannot be migrated
+moves only where a restart is allowed. All others stay: pods, VMs that start just now, VMs with
+devices besides vGPUs, and holders that nothing is known about.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from enum import StrEnum
 
 import msgspec
 
@@ -19,6 +21,17 @@ from laneway.core.gpu.modes import Mode
 from laneway.core.ledger.facts import Phase
 
 _SHARED_BY_TIME = ("", Mode.SAME_SIZE, Mode.MIXED_SIZE)
+
+
+class How(StrEnum):
+    """How a VM moves."""
+
+    MIGRATE = "migrate"
+    """It goes to another node while it runs."""
+    RESTART = "restart"
+    """It is stopped, and started on another GPU."""
+    STOPPED = "stopped"
+    """It is stopped, and stays so; other vGPUs are kept for it."""
 
 
 class Leg(msgspec.Struct, frozen=True):
@@ -35,7 +48,7 @@ class Unit(msgspec.Struct, frozen=True):
 
     vm: str
     legs: tuple[Leg, ...]
-    running: bool = False
+    how: How = How.STOPPED
     selector: Mapping[str, str] = {}
 
 
@@ -48,8 +61,11 @@ def takes_vgpus(fleet: Fleet) -> list[bool]:
     ]
 
 
-def units(fleet: Fleet) -> tuple[dict[str, Unit], dict[str, str]]:
-    """The VMs that can be moved by name, and why each other holder of a vGPU stays."""
+def units(fleet: Fleet, *, restart: bool = False) -> tuple[dict[str, Unit], dict[str, str]]:
+    """The VMs that can be moved by name, and why each other holder of a vGPU stays.
+
+    `restart`: running VMs that cannot be migrated may be restarted.
+    """
     legs: dict[str, list[Leg]] = defaultdict(list)
     for number, gpu in enumerate(fleet.gpus):
         for one in gpu.vgpus:
@@ -60,16 +76,22 @@ def units(fleet: Fleet) -> tuple[dict[str, Unit], dict[str, str]]:
     found: dict[str, Unit] = {}
     stay: dict[str, str] = {}
     for holder, there in legs.items():
-        why = _stays(vms.get(holder), fleet, there, others)
+        why = _stays(vms.get(holder), fleet, there, others, restart=restart)
         if why:
             stay[holder] = why
         else:
             vm = vms[holder]
-            found[holder] = Unit(holder, tuple(there), vm.phase is Phase.RUNNING, vm.selector)
+            found[holder] = Unit(holder, tuple(there), _how(vm), vm.selector)
     return found, stay
 
 
-def _stays(vm: Vm | None, fleet: Fleet, legs: list[Leg], others: set[str]) -> str:
+def _how(vm: Vm) -> How:
+    if vm.phase is not Phase.RUNNING:
+        return How.STOPPED
+    return How.MIGRATE if vm.migratable else How.RESTART
+
+
+def _stays(vm: Vm | None, fleet: Fleet, legs: list[Leg], others: set[str], *, restart: bool) -> str:
     """Why a holder is not moved; empty: it can be."""
     if vm is None:
         return "nothing is known about it"
@@ -81,7 +103,7 @@ def _stays(vm: Vm | None, fleet: Fleet, legs: list[Leg], others: set[str]) -> st
         return "it has devices besides vGPUs"
     if any(fleet.gpus[leg.gpu].mode not in _SHARED_BY_TIME for leg in legs):
         return "its vGPU is in a GPU instance"
-    if vm.phase is Phase.RUNNING and not vm.migratable:
+    if _how(vm) is How.RESTART and not restart:
         unknown = vm.migratable is None
         return f"it is not {'known whether it is ' if unknown else ''}live-migratable"
     return ""
@@ -99,7 +121,7 @@ def may_go(
         return False
     if source is None:
         return True
-    if not unit.running:
+    if unit.how is not How.MIGRATE:
         return source.name != target.name
     return source.node != target.node and between(source, target).answer is Answer.YES
 

@@ -1,8 +1,9 @@
 """The least number of moves of VMs after which wanted vGPUs fit, and in which order to make them.
 
-A move is a live migration of a running VM to another node, or the start of a stopped one on another
-GPU than the one kept for it. Each VM moves once at the most, with all of its vGPUs, and nothing
-else is touched. vGPUs without a holder are free room; those in the way are named.
+A move is a live migration of a running VM to another node, or has another vGPU kept for a stopped
+one; where it is allowed also a restart of a running VM on another GPU. Each VM moves once at the
+most, with all of its vGPUs, and nothing else is touched. vGPUs without a holder are free room;
+those in the way are named.
 
 The answer is exact. The search asks whether no move suffices, then one, then two: each wanted vGPU
 goes to some GPU, whatever must leave there goes to another, and so on, within the number of moves.
@@ -14,7 +15,7 @@ search would take too long it ends, and says how many moves are proved not to su
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 from itertools import permutations
 
@@ -22,7 +23,7 @@ import msgspec
 
 from laneway.core.fleet import board
 from laneway.core.fleet.model import Fleet, Gpu
-from laneway.core.fleet.movable import Unit, units, unused
+from laneway.core.fleet.movable import How, Unit, units, unused
 from laneway.core.fleet.moves_search import Assignment, Search, TooLongError
 from laneway.core.vgpu.placement import Carried, arrange
 
@@ -56,8 +57,7 @@ class Move(msgspec.Struct, frozen=True):
     """One VM that moves."""
 
     vm: str
-    running: bool
-    """It is migrated; otherwise it is stopped, and starts there."""
+    how: How
     source: str
     """Nodes."""
     target: str
@@ -83,10 +83,18 @@ class Moves(msgspec.Struct, frozen=True):
 
 
 def least_moves(
-    fleet: Fleet, wanted: Mapping[str, int], *, limit: int = MOST_MOVES, effort: int = EFFORT
+    fleet: Fleet,
+    wanted: Mapping[str, int],
+    *,
+    limit: int = MOST_MOVES,
+    effort: int = EFFORT,
+    restart: bool = False,
 ) -> Moves:
-    """The moves after which the wanted vGPUs fit, by profile in the driver's name."""
-    movable, stay = units(fleet)
+    """The moves after which the wanted vGPUs fit, by profile in the driver's name.
+
+    `restart`: running VMs that cannot be migrated may be restarted.
+    """
+    movable, stay = units(fleet, restart=restart)
     search = Search(fleet, movable, effort)
     for budget in range(limit + 1):
         try:
@@ -108,13 +116,13 @@ def least_moves(
     return Moves(Outcome.NONE, limit, limit, stay=stay)
 
 
-_Step = tuple[Unit, tuple[int, ...]]
+Step = tuple[Unit, tuple[int, ...]]
 """A VM, and the GPU to which each of its vGPUs goes."""
 
 
 def _played(
     fleet: Fleet, found: Assignment
-) -> tuple[tuple[_Step, ...], tuple[tuple[str, str], ...]] | None:
+) -> tuple[tuple[Step, ...], tuple[tuple[str, str], ...]] | None:
     """The moves in an order in which each has room when its turn comes; None: there is none."""
     wanted: dict[int, Counter[str]] = {}
     for unit, targets in found:
@@ -122,7 +130,7 @@ def _played(
             for leg, target in zip(unit.legs, targets, strict=True):
                 wanted.setdefault(target, Counter())[leg.profile] += 1
     for order in permutations([one for one in found if one[0].vm]):
-        if _works(fleet, order, wanted):
+        if possible(fleet, order, wanted):
             places = (
                 (profile, fleet.gpus[target].name)
                 for target, counts in sorted(wanted.items())
@@ -132,7 +140,11 @@ def _played(
     return None
 
 
-def _works(fleet: Fleet, order: tuple[_Step, ...], wanted: Mapping[int, Counter[str]]) -> bool:
+def possible(fleet: Fleet, order: tuple[Step, ...], wanted: Mapping[int, Counter[str]]) -> bool:
+    """Whether each of these moves has room when its turn comes, and the wanted vGPUs after them.
+
+    `wanted`: how many by profile, by GPU.
+    """
     now: dict[int, dict[str, Carried]] = {}
 
     def on(number: int) -> dict[str, Carried]:
@@ -167,7 +179,7 @@ def _move(fleet: Fleet, unit: Unit, targets: tuple[int, ...]) -> Move:
     ]
     _, source, target = pairs[0]
     legs = tuple(Leg(leg.vgpu, leg.profile, one.name, other.name) for leg, one, other in pairs)
-    return Move(unit.vm, unit.running, source.node, target.node, legs)
+    return Move(unit.vm, unit.how, source.node, target.node, legs)
 
 
 def _in_the_way(fleet: Fleet, found: Assignment) -> tuple[str, ...]:
@@ -181,11 +193,12 @@ def _in_the_way(fleet: Fleet, found: Assignment) -> tuple[str, ...]:
     return tuple(
         name
         for number, counts in sorted(arrivals.items())
-        for name in _removed(fleet.gpus[number], counts, leave)
+        for name in in_the_way(fleet.gpus[number], counts, leave)
     )
 
 
-def _removed(gpu: Gpu, arrivals: Counter[str], leave: set[str]) -> Iterator[str]:
+def in_the_way(gpu: Gpu, arrivals: Counter[str], leave: Collection[str] = ()) -> Iterator[str]:
+    """The unused vGPUs of a GPU that cannot stay with what comes. `leave`: vGPUs that go."""
     there = {
         one.name: Carried(one.profile, one.slot)
         for one in gpu.vgpus

@@ -166,7 +166,7 @@ class Search:
             return ""
         if len(unit.legs) > 1:
             return holder
-        return f"{unit.running} {sorted(unit.selector.items())}"
+        return f"{unit.how} {sorted(unit.selector.items())}"
 
     def _allowed(self, unit: Unit, leg: Leg) -> frozenset[int]:
         key = unit.vm, leg

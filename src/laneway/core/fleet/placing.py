@@ -2,7 +2,9 @@
 
 What a VM has stays where it is. A free vGPU of the profile is used first. Otherwise a vGPU is made
 where there is room next to all others. As the last choice it is made where there is room once the
-free ones of the GPU are removed. `rank` alone holds the preference among these.
+free ones of the GPU are removed. `rank` alone holds the preference among these: as on a cluster,
+where the scheduler's hint and the device plugin decide by the same policy (`core/packing`), it is
+the place that costs the least.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ import msgspec
 from laneway.core.fleet.model import Gpu
 from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, Mode
 from laneway.core.names import vgpu_resource_name
+from laneway.core.packing import gpus
+from laneway.core.packing.policy import Score
 from laneway.core.vgpu.card import Card, card_of
 from laneway.core.vgpu.placement import Carried, arrange, most
 
@@ -60,8 +64,8 @@ class Taken(msgspec.Struct, frozen=True):
     how: How
     profile: str
     start: int | None
-    room_mib: int
-    """What is left of the GPU's memory."""
+    rank: Score
+    """How, and what the policy says of the place."""
 
 
 resource_of = lru_cache(maxsize=4096)(vgpu_resource_name)
@@ -80,8 +84,8 @@ def shape_of(gpu: Gpu) -> Shape:
         gpu.mode,
         gpu.functions,
         bool(gpu.claimed),
-        _ordered(kept),
-        _ordered(free),
+        gpus.in_order(kept),
+        gpus.in_order(free),
     )
 
 
@@ -89,17 +93,12 @@ _carried = lru_cache(maxsize=4096)(Carried)
 """A fleet has few different ones, and many of each."""
 
 
-def _ordered(vgpus: list[Carried]) -> tuple[Carried, ...]:
-    if len(vgpus) < 2 or vgpus.count(vgpus[0]) == len(vgpus):
-        return tuple(vgpus)
-    return tuple(
-        sorted(vgpus, key=lambda one: (one.profile, -1 if one.start is None else one.start))
-    )
-
-
-def rank(taken: Taken) -> tuple[int, int]:
-    """The least is preferred: what exists, and then the fullest GPU."""
-    return taken.how, taken.room_mib
+def rank(*taken: Taken) -> Score:
+    """Of one or of several together; the least is preferred: what exists, then what costs least."""
+    if len(taken) == 1:
+        return taken[0].rank
+    how = max((one.how for one in taken), default=How.EXISTS)
+    return how, *gpus.total(one.rank[1:] for one in taken)
 
 
 @lru_cache(maxsize=65536)
@@ -107,10 +106,12 @@ def take(shape: Shape, resource: str) -> Taken | None:
     """One more vGPU of a resource on a GPU; None where it has no room for it."""
     if shape.claimed:
         return None
-    for index, one in enumerate(shape.free):
-        if resource_of(one.profile) == resource:
-            rest = shape.free[:index] + shape.free[index + 1 :]
-            return _taken(shape, one, rest, How.EXISTS)
+    of_resource = [one for one in shape.free if resource_of(one.profile) == resource]
+    if of_resource:
+        others = tuple(one for one in shape.free if one not in of_resource)
+        (index,), _ = gpus.best(_packed(shape), shape.kept + others, of_resource)
+        one = of_resource.pop(index)
+        return _taken(shape, one, others, (*others, *of_resource), How.EXISTS)
     profile = offered(shape, resource)
     if not profile:
         return None
@@ -121,7 +122,7 @@ def take(shape: Shape, resource: str) -> Taken | None:
             continue
         placed = arrange(shape.card, there, {profile: 1}, mixed=mixed)
         if placed is not None:
-            return _taken(shape, Carried(profile, placed[0].start), free, how)
+            return _taken(shape, Carried(profile, placed[0].start), free, free, how)
     return None
 
 
@@ -146,8 +147,20 @@ def room_for(shape: Shape, resource: str) -> int:
     return max(ready, count)
 
 
-def _taken(shape: Shape, one: Carried, free: tuple[Carried, ...], how: How) -> Taken:
-    after = msgspec.structs.replace(shape, kept=_ordered([*shape.kept, one]), free=free)
-    kinds = shape.card.kinds
-    used = sum(kinds[each.profile].framebuffer_mib for each in after.kept if each.profile in kinds)
-    return Taken(after, how, one.profile, one.start, shape.card.region * 1024 - used)
+def _packed(shape: Shape) -> gpus.Gpu:
+    return gpus.Gpu(shape.device, shape.profiles, shape.mode == Mode.MIXED_SIZE)
+
+
+def _taken(
+    shape: Shape,
+    one: Carried,
+    nearby: tuple[Carried, ...],
+    free: tuple[Carried, ...],
+    how: How,
+) -> Taken:
+    """`nearby`: free ones that count as room that is taken."""
+    there = gpus.in_order((*shape.kept, *nearby))
+    kept = gpus.in_order((*shape.kept, one))
+    after = msgspec.structs.replace(shape, kept=kept, free=gpus.in_order(free))
+    cost = gpus.cost(_packed(shape), there, one)
+    return Taken(after, how, one.profile, one.start, (how, *cost))

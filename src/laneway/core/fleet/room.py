@@ -41,7 +41,7 @@ class Got(msgspec.Struct, frozen=True, kw_only=True):
 Spot = tuple[str, tuple[Got, ...]]
 _Pick = tuple[str, int, Taken | None]
 """A resource, the GPU by number, and what it takes; -1 and None for a device that is no vGPU."""
-_Cost = tuple[int, ...]
+_Cost = tuple[float, ...]
 
 
 class _Wants(NamedTuple):
@@ -119,8 +119,7 @@ class Room:
     ) -> None:
         picks = self._on_node(node, wants)
         if picks is not None:
-            ranks = [rank(taken) for _, _, taken in picks if taken]
-            cost = (max((how for how, _ in ranks), default=0), sum(room for _, room in ranks))
+            cost = rank(*(taken for _, _, taken in picks if taken))
             heapq.heappush(heap, (cost, number, node, picks))
 
     def _on_node(self, node: str, wants: _Wants) -> tuple[_Pick, ...] | None:

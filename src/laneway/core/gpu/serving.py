@@ -40,6 +40,8 @@ def serving(inventory: Inventory, for_containers: Callable[[PciAddress], bool]) 
     gpus = gpus_of(inventory)
     # A card is asked for once: it can have dozens of functions.
     containers = {card for card in {one.card for one in gpus} if for_containers(card)}
+    if not containers:
+        return NOTHING_SERVED  # As on most servers, of which this is asked after each event.
     for vendor in Vendor:
         functions = [one for one in gpus if one.vendor is vendor]
         asked = [one for one in functions if not one.is_vf and one.card in containers]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import lru_cache
 
 import msgspec
 
@@ -89,8 +90,12 @@ class Gpu(msgspec.Struct, frozen=True):
         return self.driver in DRIVERS[self.vendor]
 
 
+@lru_cache(maxsize=1024)
 def vendor_of(vendor_id: str, class_code: str) -> Vendor | None:
-    """Whose GPU a function is, by four digits of vendor and at least four of class."""
+    """Whose GPU a function is, by four digits of vendor and at least four of class.
+
+    Remembered, because a server shows the same few ids by the hundred.
+    """
     vendor = _IDS.get(vendor_id)
     display = class_code.startswith(_DISPLAY)
     accelerates = vendor is Vendor.AMD and class_code.startswith(_ACCELERATOR)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from laneway.core.layout.plan import DesiredGpu
 from laneway.core.layout.sliced import card, staying
 from laneway.core.layout.view import View, lists_all, missing, shown_names, view_of
+from laneway.core.packing.order import best_order
 from laneway.core.pci import PciFunction
 from laneway.core.situation import Situation
-from laneway.core.vgpu.placement import Carried, arrange, carried_on, most
+from laneway.core.vgpu.placement import Carried, carried_on, most
 from laneway.core.vgpu.profiles import profile
 
 
@@ -24,7 +25,7 @@ def fits_afterwards(desired: DesiredGpu, gpu: PciFunction, situation: Situation)
     board = card(view)
     stay = staying(view)
     there = carried_on(stay)
-    placed = arrange(board, there, missing(view, stay), mixed=desired.mixed_size)
+    placed = best_order(board, there, missing(view, stay), mixed=desired.mixed_size)
     if placed is None:
         return {}
     there += tuple(Carried(one.profile, one.start) for one in placed)

@@ -16,10 +16,11 @@ from laneway.core.layout.view import (
     shown_names,
     untouchable,
 )
+from laneway.core.packing.order import best_order
 from laneway.core.plan import SetMixedSize, Step
 from laneway.core.refusals import LayoutDoesNotFit, Refusal, SizesMixed
 from laneway.core.vgpu.card import Card, card_of
-from laneway.core.vgpu.placement import Carried, arrange, carried_on, shortage
+from laneway.core.vgpu.placement import Carried, carried_on, shortage
 from laneway.core.vgpu.profiles import framebuffer_mib
 
 _Order = tuple[str, ...]
@@ -40,7 +41,7 @@ def _place(view: View, carried: tuple[Carried, ...], wanted: dict[str, int]) -> 
     if not is_measured(view):
         order = sorted(wanted, key=lambda name: -framebuffer_mib(name))
         return tuple(name for name in order for _ in range(wanted[name]))
-    placed = arrange(card(view), carried, wanted, mixed=view.desired.mixed_size)
+    placed = best_order(card(view), carried, wanted, mixed=view.desired.mixed_size)
     return None if placed is None else tuple(one.profile for one in placed)
 
 

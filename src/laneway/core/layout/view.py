@@ -2,7 +2,8 @@
 
 Which function carries what follows one rule in every mode, so that the same desired state always
 ends in the same layout: what is there already and desired stays where it is, what is in use
-first of all, and new vGPUs go to the free functions in numeric order.
+first of all and then what leaves the most room. New vGPUs go to the free functions in numeric
+order.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import msgspec
 
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import ConfiguredVgpu, VgpuFunction, VgpuType
+from laneway.core.packing import gpus
+from laneway.core.packing.keeping import staying
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.phrases import several
 from laneway.core.plan import SetVgpuParameters, Step
@@ -23,6 +26,7 @@ from laneway.core.situation import Situation
 from laneway.core.sriov.vfs import held
 from laneway.core.vgpu.catalogue import VgpuProfile, profiles_of
 from laneway.core.vgpu.desired import creation, mdev_uuid, removal
+from laneway.core.vgpu.placement import carried_on
 from laneway.core.vgpu.profiles import profile
 
 
@@ -144,13 +148,21 @@ def is_held(view: View, function: VgpuFunction) -> bool:
 
 
 def choose(view: View, keeps: Callable[[VgpuFunction], bool]) -> Choice:
-    """Keep what is desired and in use, and of the rest what is desired and `keeps` says."""
+    """Keep what is desired and in use, and of the rest what is desired and `keeps` says.
+
+    Of several that are alike, those that leave the most room for others.
+    """
     left = Counter(view.wanted)
     kept: list[VgpuFunction] = []
-    for function, vgpu in sorted(view.carried, key=lambda pair: not is_held(view, pair[0])):
-        if left[vgpu.type_name] > 0 and (is_held(view, function) or keeps(function)):
+    for function, vgpu in view.carried:
+        if left[vgpu.type_name] > 0 and is_held(view, function):
             left[vgpu.type_name] -= 1
             kept.append(function)
+    free = [one for one, _ in view.carried if not is_held(view, one) and keeps(one)]
+    names = tuple(sorted(shown_names(view)))
+    gpu = gpus.Gpu(view.gpu.device, names, view.desired.mixed_size)
+    stays = staying(gpu, carried_on(kept), carried_on(free), +left)
+    kept += [one for index, one in enumerate(free) if index in stays]
     removed = tuple(function for function, _ in view.carried if function not in kept)
     stay = tuple(function for function, _ in view.carried if function in kept)
     return Choice(stay, removed, losses(view, removed))

@@ -5,7 +5,8 @@ of that in tests. What is worked out again:
 
 - a stock, when one of its devices changes, or one that is on its node and requests of it;
 - the place of a VM that is still to be placed, when what it looked at differs (`waiting`);
-- everything, when a node changes: who may start there depends on it.
+- of a node that opens or closes its stocks, of one whose labels change the places of those who ask
+  for such a label: a node's labels change often, and few of them are ever asked for.
 
 Ledgers that were given out do not change.
 """
@@ -13,12 +14,12 @@ Ledgers that were given out do not change.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
 
 import msgspec
 
-from laneway.core.ledger.build import add, all_nodes, by_label
+from laneway.core.ledger.build import add, all_nodes
 from laneway.core.ledger.facts import Consumer, Demand, DeviceFact, NodeFact, Phase
 from laneway.core.ledger.ledger import Ledger, Share, Shortage, Stock, Taking
 from laneway.core.ledger.placing import STATES, Shelf, turn_of
@@ -51,13 +52,15 @@ class _Todo:
     """What is to be worked out again."""
 
     def __init__(self) -> None:
-        self.everything = False
+        self.nodes: set[str] = set()
+        self.come_or_gone = False
+        """Whether nodes are reported that were not, or no longer."""
         self.stocks: set[StockKey] = set()
         self.consumers: set[Consumer] = set()
         """Whose shares must be put together again."""
 
     def __bool__(self) -> bool:
-        return self.everything or bool(self.stocks or self.consumers)
+        return bool(self.nodes or self.stocks or self.consumers)
 
 
 class Upkeep:
@@ -96,9 +99,11 @@ class Upkeep:
         return self.ledger
 
     def _node(self, name: str, node: NodeFact | None, todo: _Todo) -> None:
-        if self._reported.get(name) == node:
+        before = self._reported.get(name)
+        if before == node:
             return
-        todo.everything = True
+        todo.nodes.add(name)
+        todo.come_or_gone |= before is None or node is None
         if node is None:
             del self._reported[name]
         else:
@@ -148,19 +153,42 @@ class Upkeep:
                     self._last[name].add(consumer)
 
     def _worked_out(self, todo: _Todo) -> Ledger:
-        known = self.ledger
-        if todo.everything or any(node not in self._reported for node, _ in todo.stocks):
-            nodes = all_nodes(self._reported.values(), self._groups)
-            known = msgspec.structs.replace(known, nodes=nodes, labelled=by_label(nodes.values()))
-            todo.stocks |= self._groups.keys() | self._stocks.keys() | self._there.keys()
-            for consumer in self._waiting.given:
-                self._waiting.again(consumer)
+        known = self._with_nodes(todo)
         for key in todo.stocks:
             self._settle(key, known, todo)
         changed, concerned = self._waiting.place(known, self._owned, self._home)
         for consumer in todo.consumers | concerned:
             self._sum_up(consumer)
         return self._put_together(known, todo.stocks | changed)
+
+    def _with_nodes(self, todo: _Todo) -> Ledger:
+        """The ledger with the nodes as they are by now, and what depends on them to do."""
+        known = self.ledger
+        unreported = {node for node, _ in todo.stocks if node not in self._reported}
+        if not todo.nodes and not unreported:
+            return known
+        if todo.come_or_gone or unreported:
+            nodes = all_nodes(self._reported.values(), self._groups)
+        else:
+            nodes = {**known.nodes, **{name: self._reported[name] for name in todo.nodes}}
+        pairs = [
+            (known.nodes.get(name), nodes.get(name))
+            for name in todo.nodes | unreported | (known.nodes.keys() ^ nodes.keys())
+        ]
+        labelled, others = _labelled(known.labelled, pairs)
+        self._waiting.again_for(others)
+        turned = {
+            node.name
+            for before, after in pairs
+            if (node := before or after) is not None
+            and (before is None or after is None or before.closed != after.closed)
+        }
+        if turned:
+            todo.stocks.update(key for key in self._groups if key[0] in turned)
+            for key in todo.stocks & self._settled.keys():
+                for consumer in self._settled[key].owned:
+                    self._waiting.again(consumer)
+        return msgspec.structs.replace(known, nodes=nodes, labelled=labelled)
 
     def _settle(self, key: StockKey, known: Ledger, todo: _Todo) -> None:
         """One stock, its owners, and those who are on its node."""
@@ -280,6 +308,27 @@ def _settled(key: StockKey, shelf: Shelf | None, there: Iterable[Demand]) -> _Se
         if len(names) < count and demand.phase is not Phase.RUNNING:
             found.missing[consumer] = count - len(names)
     return found
+
+
+def _labelled(
+    known: Mapping[tuple[str, str], frozenset[str]],
+    pairs: Iterable[tuple[NodeFact | None, NodeFact | None]],
+) -> tuple[dict[tuple[str, str], frozenset[str]], set[tuple[str, str]]]:
+    """The nodes by label after nodes have changed, and the labels that others have now."""
+    others: dict[tuple[str, str], set[str]] = {}
+    for before, after in pairs:
+        was = set() if before is None else set(before.labels.items())
+        now = set() if after is None else set(after.labels.items())
+        for label in was ^ now:
+            names = others.setdefault(label, set(known.get(label, ())))
+            if after is not None and label in now:
+                names.add(after.name)
+            elif before is not None:
+                names.discard(before.name)
+    labelled = dict(known)
+    for label, names in others.items():
+        _put(labelled, label, frozenset(names))
+    return labelled, set(others)
 
 
 def _is_there(demand: Demand) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -81,6 +81,13 @@ class Waiting:
         """Place a VM or pod again, if it is to be placed."""
         if consumer in self.given:
             self._again.add(consumer)
+
+    def again_for(self, labels: Collection[tuple[str, str]]) -> None:
+        """Place those again who ask for one of these labels of nodes."""
+        if labels:
+            for consumer, demand in self._demands.items():
+                if any(label in labels for label in demand.selector.items()):
+                    self._again.add(consumer)
 
     def stock(self, key: StockKey, shelf: Shelf | None) -> None:
         """A stock before any VM here takes from it; it is not changed."""

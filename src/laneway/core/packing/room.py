@@ -1,13 +1,12 @@
 """What a GPU has room for, in a form that can be compared millions of times.
 
-A vGPU that comes takes slots in mixed-size mode, and one of a number in same-size mode. What is
-left is told per size: profiles of one size (the series differ) take the same room.
+A vGPU that comes takes slots in mixed-size mode, and one of a number in same-size mode. Profiles of
+one size (the series differ) take the same room.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -22,12 +21,19 @@ class Board(msgspec.Struct, frozen=True, eq=False):
     kinds: tuple[Kind, ...]
     mixed: bool
 
+    def size_of(self, kind: Kind) -> int:
+        """The index of the size of a profile of the card."""
+        sizes = (one.framebuffer_mib for one in self.kinds)
+        return next(at for at, size in enumerate(sizes) if size == kind.framebuffer_mib)
+
 
 class Room(NamedTuple):
     """What is taken of a GPU."""
 
     used: int = 0
     """Slots, as bits; in mixed-size mode."""
+    first: int = 0
+    """Of these, the first slot of each vGPU."""
     number: int = 0
     """vGPUs."""
     size: int | None = None
@@ -54,20 +60,26 @@ def spots(board: Board, room: Room, size: int) -> Iterator[Spot]:
     kind = board.kinds[size]
     if not board.mixed:
         if room.size in (None, size) and room.number < kind.maximum:
-            yield Spot(None, Room(0, room.number + 1, size))
+            yield Spot(None, Room(number=room.number + 1, size=size))
     elif room.number < MOST_TIME_SLICED:
         for start in kind.ids:
             bits = bits_of(kind, start)
             if not bits & room.used:
-                yield Spot(start, Room(room.used | bits, room.number + 1))
+                yield Spot(start, with_one(room, bits))
+
+
+def with_one(room: Room, bits: int) -> Room:
+    """The room once a vGPU has taken these slots, which are free."""
+    return Room(room.used | bits, room.first | lowest_bit(bits), room.number + 1)
 
 
 def without(board: Board, room: Room, size: int, start: int | None) -> Room:
     """The room once such a vGPU is gone."""
     count = room.number - 1
     if start is None:
-        return Room(0, count, size if count else None)
-    return Room(room.used & ~bits_of(board.kinds[size], start), count)
+        return Room(number=count, size=size if count else None)
+    bits = bits_of(board.kinds[size], start)
+    return Room(room.used & ~bits, room.first & ~lowest_bit(bits), count)
 
 
 def bits_of(kind: Kind, start: int) -> int:
@@ -75,23 +87,9 @@ def bits_of(kind: Kind, start: int) -> int:
     return ((1 << kind.slots) - 1) << start
 
 
-@lru_cache(maxsize=1 << 16)
-def left(board: Board, room: Room) -> tuple[int, ...]:
-    """How many more vGPUs of each size fit, if all that come have this size."""
-    return tuple(_left(board, room, size) for size in range(len(board.kinds)))
-
-
-def _left(board: Board, room: Room, size: int) -> int:
-    kind = board.kinds[size]
-    if not board.mixed:
-        return kind.maximum - room.number if room.size in (None, size) else 0
-    used, count = room.used, 0
-    for start in kind.ids:
-        bits = bits_of(kind, start)
-        if not bits & used:
-            used |= bits
-            count += 1
-    return min(count, MOST_TIME_SLICED - room.number)
+def lowest_bit(bits: int) -> int:
+    """The lowest of these."""
+    return bits & -bits
 
 
 def gib(kind: Kind) -> float:

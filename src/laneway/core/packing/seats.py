@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import lru_cache, reduce
-from operator import or_
 
 from laneway.core.device_plugin.offer import Seat
 from laneway.core.packing.policy import loss
-from laneway.core.packing.room import Board, Room, bits_of, board_of
+from laneway.core.packing.room import Board, Room, bits_of, board_of, with_one
 from laneway.core.vgpu.card import Kind, card_of
 
 Costs = Mapping[str, float]
@@ -30,10 +29,10 @@ def costs(seats: Mapping[str, Seat], free: Collection[str]) -> Costs:
     places = {one: _bits(kinds, seat.profile, seat.start) for one, seat in seats.items()}
     taken = {_bits(kinds, *other) for seat in seats.values() for other in seat.others}
     taken |= {bits for one, bits in places.items() if one not in free}
-    room = Room(reduce(or_, taken, 0), len(taken))
+    room = reduce(with_one, taken, Room())
     rest = sorted(one for one in seats if one in free)
     while rest:
-        after = {one: Room(room.used | places[one], room.number + 1) for one in rest}
+        after = {one: with_one(room, places[one]) for one in rest}
         lost = {one: loss(board, room, after[one]) for one in rest}
         best = min(rest, key=lambda one: (lost[one], places[one], one))
         found[best] = lost[best]

@@ -9,7 +9,7 @@ and admission adds the other members to a VM that requests one of them.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciFunction
@@ -17,12 +17,15 @@ from laneway.core.pci import PciFunction
 _BRIDGE_CLASSES = frozenset(f"06{subclass:02x}" for subclass in (*range(8), 9))
 
 
-def by_group(inventory: Inventory) -> Mapping[int, Sequence[PciFunction]]:
-    """All functions that have a group, bridges included."""
+def by_group(
+    inventory: Inventory, functions: Iterable[PciFunction]
+) -> Mapping[int, Sequence[PciFunction]]:
+    """The groups of these functions, with all their members, bridges included."""
+    asked = {one.iommu_group for one in functions}
     groups: defaultdict[int, list[PciFunction]] = defaultdict(list)
     for function in inventory.functions:
-        if function.iommu_group is not None:
-            groups[function.iommu_group].append(function)
+        if (group := function.iommu_group) in asked and group is not None:
+            groups[group].append(function)
     return groups
 
 
@@ -37,7 +40,7 @@ def others_in(
 
 def other_group_members(function: PciFunction, inventory: Inventory) -> list[PciFunction]:
     """The other functions of its IOMMU group, bridges included."""
-    return others_in(by_group(inventory), function)
+    return others_in(by_group(inventory, (function,)), function)
 
 
 def group_members(function: PciFunction, inventory: Inventory) -> list[PciFunction]:

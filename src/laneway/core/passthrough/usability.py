@@ -83,7 +83,7 @@ def usable(reasons: Iterable[Reason]) -> bool:
 
 def judge_function(function: PciFunction, inventory: Inventory) -> list[Reason]:
     """Every reason about one function: what blocks first, then warnings, then information."""
-    return _judge_function(function, _Index(inventory))
+    return _judge_function(function, _Index(inventory, (function,)))
 
 
 def judge_all(inventory: Inventory) -> dict[PciAddress, list[Reason]]:
@@ -95,7 +95,8 @@ def judge_some(
     inventory: Inventory, functions: Iterable[PciFunction]
 ) -> dict[PciAddress, list[Reason]]:
     """`judge_function` for several functions of the inventory."""
-    index = _Index(inventory)
+    functions = tuple(functions)
+    index = _Index(inventory, functions)
     return {function.address: _judge_function(function, index) for function in functions}
 
 
@@ -110,9 +111,9 @@ def judge_usb(device: UsbDevice, inventory: Inventory) -> list[Reason]:
 
 
 class _Index:
-    """An inventory by the keys that judging needs."""
+    """An inventory by the keys that judging some of its functions needs."""
 
-    def __init__(self, inventory: Inventory) -> None:
+    def __init__(self, inventory: Inventory, functions: Iterable[PciFunction]) -> None:
         self.critical = inventory.critical
         self.displays = inventory.displays
         self.vgpus: dict[PciAddress, VgpuFunction] = {v.address: v for v in inventory.vgpus}
@@ -121,7 +122,7 @@ class _Index:
         for vgpu in inventory.vgpus:
             if vgpu.configured is not None:
                 self.carriers[vgpu.parent].append(vgpu)
-        self.groups = by_group(inventory)
+        self.groups = by_group(inventory, functions)
 
     def other_members(self, function: PciFunction) -> list[PciFunction]:
         return others_in(self.groups, function)

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from importlib.resources import files
 
 import msgspec
+
+from laneway.core import shipped
 
 # Boards that another board's rows describe.
 _ALIASES = {"20b8": "20b5", "20b9": "20b7", "20fd": "20f5", "2336": "2330"}
@@ -93,8 +94,8 @@ def every_profile() -> Iterator[VgpuProfile]:
 
 
 def _lines() -> Iterator[str]:
-    text = (files("laneway.core") / "data" / "vgpu_types.tsv").read_text("utf-8")
-    return iter(text.splitlines()[1:])
+    with open(shipped.path("vgpu_types.tsv"), encoding="utf-8") as file:
+        return iter(file.read().splitlines()[1:])
 
 
 def _profile(line: str) -> VgpuProfile:

@@ -4,24 +4,26 @@ A driver puts each vGPU where it sees fit, so of the same desired states all may
 what comes back after a reboot may sit elsewhere, depending on the order alone. Desired states
 compete in the order in which they are given: one that does not fit with those before it is left
 out and does not block others. Of those that remain, what the card carried before goes where it sat,
-as far as an order does that.
+as far as an order does that. The rest is made in the order that leaves the most room.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.inventory import VgpuFunction
 from laneway.core.mig.homes import creation_order, homes
+from laneway.core.packing.order import best_order
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.vgpu.card import Card, card_of
 from laneway.core.vgpu.catalogue import profiles_of
-from laneway.core.vgpu.placement import Carried, are_mixed, arrange, carried_on
+from laneway.core.vgpu.placement import Carried, Placed, are_mixed, arrange, carried_on
 from laneway.core.vgpu.profiles import framebuffer_mib, profile
 
 _NOWHERE = 1 << 10
@@ -35,6 +37,10 @@ class Wanted(msgspec.Struct, frozen=True):
     profile: str
     place: int | None = None
     """Its first memory slot when it was here last, where that is known."""
+
+
+_Rule = Callable[..., tuple[Placed, ...] | None]
+"""`arrange`, or what gives the best of its answers."""
 
 
 def making_order(
@@ -61,13 +67,14 @@ def _making_order(
 ) -> tuple[Wanted, ...]:
     offers = {one.address: {kind.name for kind in one.creatable} for one in functions}
     chosen = [one for one in wanted if one.profile in offers.get(one.function, ())]
-    order = _together(device, subsystem, functions, modes, tuple(chosen))
+    there = _There(device, subsystem, functions, modes)
+    order = _together(there, tuple(chosen))
     if order is None:
         fitting: tuple[Wanted, ...] = ()
         for one in chosen:
-            if _together(device, subsystem, functions, modes, (*fitting, one)) is not None:
+            if _together(there, (*fitting, one), arrange) is not None:
                 fitting = (*fitting, one)
-        order = _together(device, subsystem, functions, modes, fitting)
+        order = _together(there, fitting)
     return order or ()
 
 
@@ -81,16 +88,21 @@ def together(
 
     Where the board's size is not known only the driver knows, and the largest come first.
     """
-    return _together(gpu.device, gpu.subsystem_device, tuple(functions), modes, tuple(wanted))
+    there = _There(gpu.device, gpu.subsystem_device, tuple(functions), modes)
+    return _together(there, tuple(wanted))
+
+
+class _There(NamedTuple):
+    device: str
+    subsystem: str
+    functions: tuple[VgpuFunction, ...]
+    modes: GpuModes | None
 
 
 def _together(
-    device: str,
-    subsystem: str,
-    functions: tuple[VgpuFunction, ...],
-    modes: GpuModes | None,
-    wanted: tuple[Wanted, ...],
+    there: _There, wanted: tuple[Wanted, ...], rule: _Rule = best_order
 ) -> tuple[Wanted, ...] | None:
+    device, subsystem, functions, modes = there
     backed = {bool(one and one.mig_backed) for one in (profile(w.profile) for w in wanted)}
     if len(backed) > 1:
         return None
@@ -107,10 +119,10 @@ def _together(
     card = card_of(device, (shown or known) | {one.profile for one in wanted})
     if any(one.profile not in card.kinds for one in wanted):
         return None
-    there = carried_on(functions)
-    if are_mixed(card, there) or (modes is not None and modes.mixed_size):
-        return _mixed(card, there, wanted)
-    return _alike(card, there, wanted)
+    stay = carried_on(functions)
+    if are_mixed(card, stay) or (modes is not None and modes.mixed_size):
+        return _mixed(card, stay, wanted, rule)
+    return _alike(card, stay, wanted)
 
 
 def _largest_first(wanted: Iterable[Wanted]) -> tuple[Wanted, ...]:
@@ -131,11 +143,11 @@ def _alike(
 
 
 def _mixed(
-    card: Card, there: tuple[Carried, ...], wanted: tuple[Wanted, ...]
+    card: Card, there: tuple[Carried, ...], wanted: tuple[Wanted, ...], rule: _Rule
 ) -> tuple[Wanted, ...] | None:
     back, now, rest = _back(card, there, wanted)
-    found = _arranged(card, now, rest)
-    return _arranged(card, there, wanted) if found is None else (*back, *found)
+    found = _arranged(card, now, rest, rule)
+    return _arranged(card, there, wanted, rule) if found is None else (*back, *found)
 
 
 def _back(
@@ -161,9 +173,9 @@ def _back(
 
 
 def _arranged(
-    card: Card, there: tuple[Carried, ...], wanted: tuple[Wanted, ...]
+    card: Card, there: tuple[Carried, ...], wanted: tuple[Wanted, ...], rule: _Rule
 ) -> tuple[Wanted, ...] | None:
-    order = arrange(card, there, _counts(wanted), mixed=True)
+    order = rule(card, there, _counts(wanted), mixed=True)
     return None if order is None else _in_turn(wanted, (placed.profile for placed in order))
 
 

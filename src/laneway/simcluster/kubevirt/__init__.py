@@ -2,7 +2,8 @@
 
 It does what KubeVirt 1.6 does as far as devices are concerned, in its words, with its own kinds,
 and no guest ever runs. A VM without devices migrates by a VirtualMachineInstanceMigration, at once:
-no memory is copied, and disks and networks keep none from it.
+no memory is copied, and disks and networks keep none from it. One with a single vGPU on a mediated
+device does as well where KubeVirt 1.9's gate for it is on.
 
 An instance reports an address for each of its interfaces, as if the guest agent ran. Controllers
 obey `status.stateChangeRequests`, by which the subresource API (`virtctl`) asks them.

@@ -149,7 +149,7 @@ class InstanceController:
         elif pod.status.phase in ENDED:
             await self._over(instance, pod.status.phase, "PodTerminating", pod.status.message)
         elif phase == "Running":
-            await self._write(instance, phase, [migratable(instance)])
+            await self._write(instance, phase, [self._migratable(instance)])
         elif pod.status.phase == "Running":
             if phase == "Scheduling":
                 await self._write(instance, "Scheduled", node=pod.spec.node_name, pod=pod)
@@ -195,7 +195,7 @@ class InstanceController:
             runtime.exit(uid, 1)
             return
         ready = Condition(type="Ready", status="True")
-        said = [ready, migratable(instance)]
+        said = [ready, self._migratable(instance)]
         dropped = ("PodScheduled", "Synchronized")
         await self._write(instance, "Running", said, dropped=dropped, more=_addresses(instance))
         text = "VirtualMachineInstance started."
@@ -260,6 +260,9 @@ class InstanceController:
         meta = instance.metadata
         body = {"metadata": metadata, "status": status}
         await self._client.patch(INSTANCES, meta.name, body, meta.namespace)
+
+    def _migratable(self, instance: Instance) -> Condition:
+        return migratable(instance, next(iter(self._installations.store), None))
 
     def _permitted(self) -> PermittedHostDevices | None:
         for installation in self._installations.store:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from laneway.api import Condition, find_condition
+from laneway.core.permitted import RESOURCE
 from laneway.core.raw import JsonObject
-from laneway.kube.kubevirt import VirtualMachineInstanceMigration
+from laneway.kube.kubevirt import Devices, KubeVirt, VirtualMachineInstanceMigration
 from laneway.kube.pods import Pod, is_ready
 from laneway.kube.resource import Key
 from laneway.simcluster.kubevirt.manifest import current_pod
@@ -21,6 +22,8 @@ LABEL_TARGET = "kubevirt.io/migrationTargetNodeName"
 """On an instance: where it is going."""
 ANNOTATION_TIMEOUT = "kubevirt.io/migrationUnschedulablePodTimeoutSeconds"
 """On a migration: how long its pod may wait for a node."""
+GATE_VGPU = "LibvirtHooksServerAndClient"
+"""The gate without which no VM with a vGPU is migrated."""
 _TIMEOUT = 300
 
 Migration = VirtualMachineInstanceMigration
@@ -44,9 +47,14 @@ _BEFORE_POD = frozenset({Phase.UNSET, Phase.PENDING})
 _BEFORE_HANDOVER = _BEFORE_POD | {Phase.SCHEDULING, Phase.SCHEDULED}
 
 
-def migratable(instance: Instance) -> Condition:
-    """Whether an instance can be migrated while it runs."""
-    if desired(instance).domain.devices.all:
+def migratable(instance: Instance, installation: KubeVirt | None = None) -> Condition:
+    """Whether an instance can be migrated while it runs.
+
+    With devices that is one with a single vGPU on a mediated device, from KubeVirt 1.9 on and
+    behind a gate (kubevirt#16675); with others none.
+    """
+    devices = desired(instance).domain.devices
+    if devices.all and not _is_mediated(devices, installation):
         return Condition(
             type="LiveMigratable",
             status="False",
@@ -54,6 +62,17 @@ def migratable(instance: Instance) -> Condition:
             message="VMI uses a PCI host devices",
         )
     return Condition(type="LiveMigratable", status="True")
+
+
+def _is_mediated(devices: Devices, installation: KubeVirt | None) -> bool:
+    if installation is None or devices.host_devices or len(devices.gpus) != 1:
+        return False
+    configuration = installation.spec.configuration
+    permitted = configuration.permitted_host_devices
+    gates = configuration.developer_configuration.feature_gates
+    mediated = () if permitted is None else permitted.mediated_devices
+    known = {entry.get(RESOURCE) for entry in mediated}
+    return GATE_VGPU in gates and devices.gpus[0].device_name in known
 
 
 def subject(migration: Migration) -> Key:
@@ -107,9 +126,9 @@ def obstacle(
 
 
 def _refused(instance: Instance) -> str:
-    """What KubeVirt's webhook says of an instance that cannot be migrated."""
-    said = migratable(instance)
-    if said.status == "True":
+    """What KubeVirt's webhook says of an instance whose condition is that it cannot be migrated."""
+    said = find_condition(instance.status.conditions, "LiveMigratable")
+    if said is None or said.status == "True":
         return ""
     return f"Cannot migrate VMI, Reason: {said.reason}, Message: {said.message}"
 

@@ -33,8 +33,10 @@ from laneway.kube.kubevirt import MIGRATIONS
 from laneway.kube.pods import PODS, Pod
 from laneway.kube.queue import WorkQueue
 from laneway.kube.resource import Key, KubeObject, Resource, key_of
+from laneway.simcluster.kubevirt.launcher import LauncherError, device_paths
 from laneway.simcluster.kubevirt.manifest import (
     ANNOTATION_MIGRATION,
+    CONTAINER,
     MAX_LABEL,
     target_name,
     target_pod,
@@ -54,7 +56,7 @@ from laneway.simcluster.kubevirt.migrating import (
     subject,
     unschedulable,
 )
-from laneway.simcluster.kubevirt.objects import FINAL, INSTANCES, Instance
+from laneway.simcluster.kubevirt.objects import FINAL, INSTANCES, Instance, desired
 from laneway.simcluster.runtime import Runtime
 
 T = TypeVar("T", bound=KubeObject)
@@ -149,6 +151,9 @@ class MigrationController:
             return await self._make_pod(migration, instance)
         if phase == Phase.SCHEDULING and pod is not None and unschedulable(pod):
             return await self._wait(migration, pod)
+        if pod is not None and phase == Phase.READY and (why := self._opened(instance, pod)):
+            await self._write(migration, Phase.FAILED, failed=why)
+            return None
         if pod is not None:
             instance = await self._tell(migration, instance, pod)
         if (following := next_phase(migration, instance, pod)) == phase:
@@ -214,6 +219,20 @@ class MigrationController:
             source = None if state is None else self._pod_of(instance, state.source_pod)
             body = arrived(pod, "" if source is None else source.metadata.uid, now)
         return instance if body is None else await self._patch(instance, body)
+
+    def _opened(self, instance: Instance, pod: Pod) -> str:
+        """Have the new pod's process open its devices; why it cannot, in words."""
+        runtime, uid = self._runtimes.get(pod.spec.node_name), pod.metadata.uid
+        workload = None if runtime is None else runtime.get(uid)
+        if runtime is None or workload is None or workload.opened:
+            return ""
+        devices = desired(instance).domain.devices
+        try:
+            paths = device_paths(workload.environment.get(CONTAINER, {}), devices)
+            runtime.open(uid, paths)
+        except (LauncherError, OSError) as error:
+            return f"failed to prepare the target domain: {error}"
+        return ""
 
     def _leave(self, instance: Instance) -> None:
         """What ran on the source ends; it may have done so before we were killed."""

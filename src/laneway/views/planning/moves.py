@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from laneway.core.fleet.movable import How
 from laneway.core.fleet.moves import Move, Moves, Outcome
 from laneway.core.phrases import few, short_name
 
@@ -35,7 +36,7 @@ def before(found: Moves) -> Iterator[str]:
 
 def moves(found: Moves) -> Iterator[str]:
     """Each move."""
-    yield from map(_move, found.moves)
+    yield from map(move, found.moves)
 
 
 def after(found: Moves) -> Iterator[str]:
@@ -55,11 +56,19 @@ def staying(found: Moves) -> Iterator[str]:
         yield f"not moved, as {why}: {few(holders)}"
 
 
-def _move(move: Move) -> str:
-    legs = ", ".join(f"{short_name(one.profile)} to {one.target}" for one in move.legs)
-    if move.running:
-        return f"migrate {move.vm} from node {move.source} to node {move.target}: {legs}"
-    return f"start the stopped {move.vm} on node {move.target}: {legs}"
+def move(one: Move) -> str:
+    """One move."""
+    to, on = (
+        ", ".join(f"{short_name(leg.profile)} {word} {leg.target}" for leg in one.legs)
+        for word in ("to", "on")
+    )
+    match one.how:
+        case How.MIGRATE:
+            return f"migrate {one.vm} from node {one.source} to node {one.target}: {to}"
+        case How.RESTART:
+            return f"restart {one.vm} on node {one.target}: {to}"
+        case How.STOPPED:
+            return f"reserve for the stopped {one.vm} on node {one.target}: {on}"
 
 
 def _moves(count: int) -> str:

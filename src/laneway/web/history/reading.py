@@ -1,18 +1,18 @@
 """What a user is shown of the history: entries of VMs and pods that the user may list.
 
-Gaps concern every device and name no VM or pod, so every user sees them.
+Gaps concern every holder and name no VM or pod, so every user sees them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from laneway.core.history import Period, Span, moment, unobserved, written
+from laneway.core.history import Gap, Span, moment, unobserved, written
 from laneway.web import holders
+from laneway.web.history.finding import Found, Query
 from laneway.web.history.recorder import History
-from laneway.web.history.store import Found, Query
 from laneway.web.place import Place
 from laneway.web.visit import Visit
 
@@ -85,13 +85,13 @@ def cursor(found: Found) -> str:
     return f"{found.spans[-1].since}-{found.spans[-1].id}" if found.more else ""
 
 
-def _item(span: Span, gaps: tuple[Period, ...] | Any, now: int) -> Mapping[str, Any]:
+def _item(span: Span, gaps: Mapping[str, Sequence[Gap]], now: int) -> Mapping[str, Any]:
     times = {
         "from": written(span.since),
         "to": None if span.until is None else written(span.until),
     }
     if (hold := span.hold) is None:
-        return {"type": "NotObserved", **times}
+        return {"type": "NotObserved", "node": span.node, **times}
     return {
         "type": "Held",
         "device": hold.device,

@@ -4,7 +4,9 @@ Only allocations that an agent has reported are recorded: the ledger also says w
 likely to have, and that is no history. Changes are gathered for a moment and written in a thread.
 
 Recording stops while the API server does not answer, while a watch may miss changes, and while the
-file cannot be written. When it goes on, the time between is a gap (`Store.begin`).
+file cannot be written. When it goes on, the time between is a gap (`Store.begin`). A node whose
+agent does not report has a gap of its own (`silences`); what changes there meanwhile, because an
+agent begins to report or an object is removed, happened at a time that was not observed.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from laneway.kube.informer import Informer
 from laneway.kube.resource import Key, T, key_of
 from laneway.views.gpus import gpu_name
 from laneway.web.caches import Caches, parent_of
-from laneway.web.history.store import Event, Found, Keeping, Query, Store, UnusableError
+from laneway.web.history.finding import Found, Query
+from laneway.web.history.silences import Silences, silent
+from laneway.web.history.store import Event, Keeping, Silence, Store, UnusableError
 from laneway.web.server_state import ServerState
 
 R = TypeVar("R")
@@ -35,6 +39,8 @@ GATHER_SECONDS = 0.5
 SEEN_SECONDS = 10.0
 """So often the file is told that everything is observed; a process that is killed loses as much."""
 TRIM_SECONDS = 60.0
+AGENTS_SECONDS = 2.0
+"""So often it is looked which agents report."""
 RETRY_SECONDS = 10.0
 
 
@@ -57,14 +63,29 @@ class History:
         self._clock = clock
         self._store: Store | None = None
         self._holds: dict[tuple[str, Key], Hold] = {}
-        self._events: list[Event] = []
+        self._changes: list[Event | Silence] = []
+        self._silences = Silences()
+        self.changed = asyncio.Event()
+        """Set once the history is another."""
+        self._listeners: list[Callable[[], None]] = []
         self.recording = False
         """Whether changes are recorded now."""
-        self._due = {"seen": 0.0, "trim": 0.0, "retry": 0.0}
-        self._informers: list[Informer[Any]] = [caches.claims, caches.usb_claims, caches.vgpus]
+        self._due = {"seen": 0.0, "trim": 0.0, "retry": 0.0, "agents": 0.0}
+        self._informers: list[Informer[Any]] = [
+            caches.claims,
+            caches.usb_claims,
+            caches.vgpus,
+            caches.device_nodes,
+            caches.nodes,
+            caches.agents,
+        ]
         self._follow("claims", caches.claims, devices.of_claim)
         self._follow("usb_claims", caches.usb_claims, devices.of_usb_claim)
         self._follow("vgpus", caches.vgpus, devices.of_vgpu)
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Call whenever the history is another."""
+        self._listeners.append(listener)
 
     @property
     def now(self) -> int:
@@ -123,8 +144,9 @@ class History:
             del self._holds[key]
         else:
             hold = self._holds[key] = self._hold(fact, owner)
-        if self.recording:
-            self._events.append(Event(self.now, key[1].name, hold))
+        if self.recording and (of := hold or known) is not None:
+            unseen = self._silences.since(of.node)
+            self._changes.append(Event(self.now, key[1].name, hold, unseen))
 
     def _hold(self, fact: DeviceFact, owner: Consumer) -> Hold:
         gpu = profile = ""
@@ -148,8 +170,12 @@ class History:
                 await self._open()
             if observes and not self.recording:
                 await self._begin()
-            elif self.recording and (self._events or now >= self._due["seen"] or not observes):
-                await self._write(observes)
+            elif self.recording:
+                if observes and now >= self._due["agents"]:
+                    self._due["agents"] = now + AGENTS_SECONDS
+                    self._changes += self._silences.look(self.now, silent(self._caches, self.now))
+                if self._changes or now >= self._due["seen"] or not observes:
+                    await self._write(observes)
             if now >= self._due["trim"] and self._store is not None:
                 self._due["trim"] = now + TRIM_SECONDS
                 await asyncio.to_thread(self._store.trim, self.now)
@@ -167,26 +193,38 @@ class History:
             return
         # What changes from here on is an event, also while this is written.
         now, holds = self.now, tuple(self._holds.values())
-        self.recording, self._events = True, []
+        self.recording, self._changes = True, []
+        self._silences.begin(now)
         await asyncio.to_thread(self._store.begin, now, holds)
         self.problem = ""
+        self._tell()
 
     async def _write(self, observes: bool) -> None:
         if self._store is None:
             return
-        events, self._events = self._events, []
+        changes, self._changes = self._changes, []
         self.recording = observes
-        last = max((event.at for event in events), default=0)
+        last = max((change.at for change in changes), default=0)
         seen = self.now if observes else last
-        await asyncio.to_thread(self._store.write, events, seen)
+        await asyncio.to_thread(self._store.write, changes, seen)
         self._due["seen"] = self._clock() + SEEN_SECONDS
+        if changes or not observes:
+            self._tell()
+
+    def _tell(self) -> None:
+        """The history is another."""
+        changed, self.changed = self.changed, asyncio.Event()
+        changed.set()
+        for listener in self._listeners:
+            listener()
 
     def _fail(self, why: str) -> None:
         if why != self.problem:
             log.error("the history is not recorded: %s", why)
         self.problem = why
         self._due["retry"] = self._clock() + RETRY_SECONDS
-        self.recording, self._events = False, []
+        self.recording, self._changes = False, []
+        self._tell()
         if self._store is not None:
             self._store.close()
             self._store = None
@@ -197,5 +235,5 @@ class History:
             return
         if self.recording and self._observes():
             with contextlib.suppress(sqlite3.Error):
-                store.write(self._events, self.now)
+                store.write(self._changes, self.now)
         store.close()

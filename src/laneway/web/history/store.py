@@ -12,17 +12,16 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import heapq
 import os
 import sqlite3
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
 
-import msgspec
-
-from laneway.core.history import Hold, Period, Span, bridged
+from laneway.core.history import Hold, bridged
 from laneway.core.ledger.facts import Consumer, ConsumerKind
+from laneway.web.history import finding
+from laneway.web.history.finding import Found, Query
 
 VERSION = 1
 NAME = "history.db"
@@ -30,10 +29,8 @@ _DAY = 86_400_000
 _MIB = 1 << 20
 _REMOVED = 0.05
 """This part of the entries goes at once where the file is full."""
-_GAPS = 10_000
-"""So many gaps are looked at to say how much of an entry was not observed."""
 
-_SCHEMA = f"""
+_TABLES = f"""
 PRAGMA auto_vacuum = INCREMENTAL;
 PRAGMA journal_mode = WAL;
 BEGIN;
@@ -52,21 +49,30 @@ CREATE TABLE spans (
     begin_seen INTEGER NOT NULL,
     end_seen INTEGER NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX held ON spans (device) WHERE until IS NULL;
-CREATE INDEX by_time ON spans (since, id);
-CREATE INDEX by_end ON spans (until) WHERE until IS NOT NULL;
-CREATE INDEX by_device ON spans (device, since, id);
-CREATE INDEX by_node ON spans (node, since, id);
-CREATE INDEX by_holder ON spans (name, since, id);
 CREATE TABLE places (kind TEXT, namespace TEXT, PRIMARY KEY (kind, namespace)) WITHOUT ROWID;
 CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID, STRICT;
 PRAGMA user_version = {VERSION};
 COMMIT;
 """
-_COLUMNS = (
-    "id, since, until, device, node, gpu, profile, resource, kind, namespace, name, "
-    "begin_seen, end_seen"
-)
+_INDEXES = """
+BEGIN;
+CREATE UNIQUE INDEX IF NOT EXISTS still ON spans (device, node) WHERE until IS NULL;
+CREATE INDEX IF NOT EXISTS by_time ON spans (since, id);
+CREATE INDEX IF NOT EXISTS by_end ON spans (until) WHERE until IS NOT NULL;
+CREATE INDEX IF NOT EXISTS by_device ON spans (device, since, id);
+CREATE INDEX IF NOT EXISTS by_node ON spans (node, since, id);
+CREATE INDEX IF NOT EXISTS by_place ON spans (kind, namespace, since, id);
+CREATE INDEX IF NOT EXISTS by_name ON spans (name, kind, namespace, since, id);
+CREATE INDEX IF NOT EXISTS by_gap ON spans (node, since, id) WHERE device = '';
+CREATE INDEX IF NOT EXISTS still_by_time ON spans (since, id) WHERE until IS NULL;
+CREATE INDEX IF NOT EXISTS still_by_node ON spans (node, since, id) WHERE until IS NULL;
+CREATE INDEX IF NOT EXISTS still_by_place ON spans (kind, namespace, since, id)
+    WHERE until IS NULL;
+DROP INDEX IF EXISTS held;
+DROP INDEX IF EXISTS by_holder;
+COMMIT;
+"""
+"""For files of earlier versions as well: they had `held` and `by_holder` in place of some."""
 
 
 class Keeping(NamedTuple):
@@ -87,31 +93,16 @@ class Event(NamedTuple):
     at: int
     device: str
     hold: Hold | None
+    unseen_since: int | None = None
+    """Where it was not observed when that happened: from when on it was not."""
 
 
-class Query(msgspec.Struct, frozen=True):
-    """Which entries are wanted; empty fields do not matter."""
+class Silence(NamedTuple):
+    """The agent of a node does not report from now on, or does again."""
 
-    device: str = ""
-    node: str = ""
-    namespace: str = ""
-    name: str = ""
-    since: int | None = None
-    until: int | None = None
-    after: tuple[int, int] | None = None
-    """The time and id of the last entry of the page before."""
-    limit: int = 50
-
-
-class Found(NamedTuple):
-    """A page, the newest first."""
-
-    spans: Sequence[Span]
-    more: bool
-    gaps: Sequence[Period]
-    """In the time of these entries."""
-    began: int
-    """Before that nothing is known."""
+    at: int
+    node: str
+    ends: bool = False
 
 
 class Store:
@@ -169,26 +160,32 @@ class Store:
                 "WHERE device = ? AND until IS NULL",
                 ((seen, device) for device in found.ended),
             )
+            db.execute(
+                "UPDATE spans SET until = max(since, ?) WHERE device = '' AND until IS NULL",
+                (seen,),
+            )
             if "seen" in facts and now > seen:
-                db.execute(
-                    "INSERT INTO spans VALUES (NULL, ?, ?, '', '', '', '', '', '', '', '', 1, 1)",
-                    (seen, now),
-                )
+                _insert_gap(db, seen, now)
             for hold in found.begun:
                 _insert(db, now, hold, begin_seen=False)
             db.execute("INSERT OR IGNORE INTO facts VALUES ('began', ?)", (now,))
             _seen(db, now)
 
-    def write(self, events: Iterable[Event], seen: int) -> None:
-        """Take changes in; everything up to `seen` was observed."""
+    def write(self, changes: Iterable[Event | Silence], seen: int) -> None:
+        """Take changes in; everything up to `seen` was observed, but for what silences say."""
         with self._changing() as db:
-            for event in events:
+            for change in changes:
+                if isinstance(change, Silence):
+                    _silence(db, change)
+                    continue
+                is_seen = change.unseen_since is None
                 db.execute(
-                    "UPDATE spans SET until = max(since, ?) WHERE device = ? AND until IS NULL",
-                    (event.at, event.device),
+                    "UPDATE spans SET until = max(since, ?), end_seen = ? "
+                    "WHERE device = ? AND until IS NULL",
+                    (change.at if is_seen else change.unseen_since, is_seen, change.device),
                 )
-                if event.hold is not None:
-                    _insert(db, event.at, event.hold, begin_seen=True)
+                if change.hold is not None:
+                    _insert(db, change.at, change.hold, begin_seen=is_seen)
             _seen(db, seen)
 
     def trim(self, now: int) -> None:
@@ -226,45 +223,12 @@ class Store:
     def places(self) -> frozenset[Consumer]:
         """Each kind of holder and namespace in the history, without names."""
         with self._reading:
-            rows = self._reader.execute("SELECT kind, namespace FROM places").fetchall()
-        return frozenset(Consumer(ConsumerKind(kind), namespace, "") for kind, namespace in rows)
+            return finding.places(self._reader)
 
     def find(self, query: Query, allowed: Iterable[Consumer] | None) -> Found:
-        """Entries of holders in these places, None for all; gaps concern every device."""
-        conditions, values = _conditions(query)
-        gaps, times = _times(query)
-        if allowed is not None:
-            parts = []
-            for kind, namespaces in _by_kind(allowed).items():
-                parts.append("(kind = ? AND namespace IN (SELECT value FROM json_each(?)))")
-                values += [kind, msgspec.json.encode(namespaces).decode()]
-            conditions.append(f"({' OR '.join(parts) or '0'})")
+        """Entries of holders in these places, None for all; gaps concern every holder."""
         with self._reading:
-            held = self._select([*conditions, *gaps], [*values, *times], query.limit)
-            unseen = self._select(["device = ''", *gaps], times, query.limit)
-            found = list(heapq.merge(held, unseen, key=lambda one: (-one.since, -one.id)))
-            page = found[: query.limit]
-            periods = self._gaps(min((one.since for one in page), default=0)) if page else []
-            row = self._reader.execute("SELECT value FROM facts WHERE name = 'began'").fetchone()
-        return Found(page, len(found) > query.limit, periods, row[0] if row else 0)
-
-    def _select(
-        self, conditions: Sequence[str], values: Sequence[object], limit: int
-    ) -> list[Span]:
-        rows = self._reader.execute(
-            f"SELECT {_COLUMNS} FROM spans WHERE {' AND '.join(conditions)} "  # noqa: S608 - ours
-            "ORDER BY since DESC, id DESC LIMIT ?",
-            [*values, limit + 1],
-        )
-        return [_span(row) for row in rows]
-
-    def _gaps(self, since: int) -> list[Period]:
-        rows = self._reader.execute(
-            "SELECT since, until FROM spans WHERE device = '' AND until > ? "
-            "ORDER BY since DESC LIMIT ?",
-            (since, _GAPS),
-        )
-        return [Period(*row) for row in rows]
+            return finding.find(self._reader, query, allowed)
 
     # ---- the file ----
 
@@ -287,11 +251,12 @@ class Store:
         [version] = db.execute("PRAGMA user_version").fetchone()
         [tables] = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if not version and not tables:
-            db.executescript(_SCHEMA)
+            db.executescript(_TABLES)
         elif version != VERSION:
             raise sqlite3.DatabaseError(f"version {version}")
         elif db.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise sqlite3.DatabaseError("damaged")
+        db.executescript(_INDEXES)
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("PRAGMA journal_size_limit = 4194304")
         return db
@@ -335,6 +300,23 @@ def _insert(db: sqlite3.Connection, at: int, hold: Hold, *, begin_seen: bool) ->
     db.execute("INSERT OR IGNORE INTO places VALUES (?, ?)", (kind.value, namespace))
 
 
+def _insert_gap(db: sqlite3.Connection, since: int, until: int | None, node: str = "") -> None:
+    db.execute(
+        "INSERT INTO spans VALUES (NULL, ?, ?, '', ?, '', '', '', '', '', '', 1, 1)",
+        (since, until, node),
+    )
+
+
+def _silence(db: sqlite3.Connection, silence: Silence) -> None:
+    if not silence.ends:
+        _insert_gap(db, silence.at, None, silence.node)
+        return
+    db.execute(
+        "UPDATE spans SET until = max(since, ?) WHERE device = '' AND node = ? AND until IS NULL",
+        (silence.at, silence.node),
+    )
+
+
 def _seen(db: sqlite3.Connection, at: int) -> None:
     db.execute(
         "INSERT INTO facts VALUES ('seen', ?) "
@@ -346,50 +328,3 @@ def _seen(db: sqlite3.Connection, at: int) -> None:
 def _begins(db: sqlite3.Connection, at: int) -> None:
     """What was before is not known any more."""
     db.execute("UPDATE facts SET value = max(value, ?) WHERE name = 'began'", (at,))
-
-
-def _conditions(query: Query) -> tuple[list[str], list[object]]:
-    """Which holders and devices."""
-    named = {
-        "device": query.device,
-        "node": query.node,
-        "namespace": query.namespace,
-        "name": query.name,
-    }
-    chosen = {column: value for column, value in named.items() if value}
-    kind = ["kind = ?"] if query.name else []
-    return (
-        ["device != ''", *kind, *(f"{column} = ?" for column in chosen)],
-        [*(ConsumerKind.VM.value for _ in kind), *chosen.values()],
-    )
-
-
-def _times(query: Query) -> tuple[list[str], list[object]]:
-    """What overlaps the time that is asked for, on this page."""
-    conditions, values = ["1"], list[object]()
-    if query.since is not None:
-        conditions.append("(until IS NULL OR until > ?)")
-        values.append(query.since)
-    if query.until is not None:
-        conditions.append("since < ?")
-        values.append(query.until)
-    if query.after is not None:
-        conditions.append("(since, id) < (?, ?)")
-        values += query.after
-    return conditions, values
-
-
-def _by_kind(places: Iterable[Consumer]) -> Mapping[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for place in places:
-        found.setdefault(place.kind.value, []).append(place.namespace)
-    return found
-
-
-def _span(row: Sequence[Any]) -> Span:
-    id_, since, until, device, node, gpu, profile, resource, kind, namespace, name, *seen = row
-    hold = None
-    if device:
-        holder = Consumer(ConsumerKind(kind), namespace, name)
-        hold = Hold(device, node, resource, holder, gpu, profile)
-    return Span(id_, since, until, hold, *map(bool, seen))

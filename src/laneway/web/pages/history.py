@@ -1,16 +1,20 @@
 """History: who held which device, from when to when, and when nothing was observed.
 
 It is for those who may list devices, and names the VMs and pods that the user may list. It is read
-from a file when the page is opened, and not drawn again while it is open.
+from a file when the page is opened, and again for each browser that has it open when it is another.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import NamedTuple
 
 from laneway.core.history import Span, unobserved, written
+from laneway.kube.resource import Key
 from laneway.views.order import natural
 from laneway.web.api.capacity import NEEDS
+from laneway.web.caches import HISTORY, Change
 from laneway.web.history import reading
 from laneway.web.history.store import UnusableError
 from laneway.web.holders import of_consumer
@@ -23,6 +27,8 @@ from laneway.web.visit import Visit
 SPANS = ("1d", "7d", "30d")
 FIELDS = ("device", "vm", "namespace", "node", "since", "until")
 _ROWS = 50
+REST_SECONDS = 2.0
+"""For so long after it was read for a browser it is not read again for it."""
 
 
 class Row(NamedTuple):
@@ -41,12 +47,14 @@ class Row(NamedTuple):
     holder_url: str
     notes: tuple[str, ...]
     is_gap: bool = False
+    """Of `node`, or of the whole cluster."""
 
 
 async def _prepare(visit: Visit) -> None:
     history = visit.site.history
     if history is None:
         return
+    visit.data = {"changed": history.changed}  # what changes while it is read counts as well
     try:
         query = reading.query_of(visit.place, history.now, _ROWS)
         visit.data["look"] = await reading.look(visit, history, query)
@@ -54,6 +62,20 @@ async def _prepare(visit: Visit) -> None:
         visit.data["problem"] = visit.texts(f"api.{error.text}", value=error.value[:80])
     except UnusableError as error:
         visit.data["problem"] = visit.texts("history.unusable", why=str(error))
+
+
+async def _follow(visit: Visit, changed: Callable[[Change], None]) -> None:
+    """Read again once the history is another."""
+    while "changed" in visit.data:
+        await visit.data["changed"].wait()
+        await _prepare(visit)
+        changed(_read_for(visit))
+        await asyncio.sleep(REST_SECONDS)
+
+
+def _read_for(visit: Visit) -> Change:
+    """That it was read again for what this user looks at."""
+    return HISTORY._replace(key=Key(visit.user.name, visit.place.url))
 
 
 def _context(visit: Visit) -> Context:
@@ -81,6 +103,7 @@ def _context(visit: Visit) -> Context:
         "filtered": any(place.get(one) for one in FIELDS),
         "older_url": place.with_(**{"continue": after}) if after else "",
         "newest_url": place.with_(**{"continue": ""}) if place.get("continue") else "",
+        "concerns": _read_for(visit).__eq__,
     }
 
 
@@ -88,7 +111,7 @@ def _row(visit: Visit, span: Span, look: reading.Look) -> Row:
     texts = visit.texts
     since, until = written(span.since), written(span.until) if span.until is not None else ""
     if (hold := span.hold) is None:
-        return Row(span.id, since, until, "", "", "", "", "", "", "", (), is_gap=True)
+        return Row(span.id, since, until, "", "", span.node, "", "", "", "", (), is_gap=True)
     notes = []
     if not span.begin_seen:
         notes.append(texts("history.begin_unseen"))
@@ -134,9 +157,11 @@ PAGES = (
         "/history",
         "history.html",
         _context,
+        kinds=frozenset({HISTORY.kind}),
         title="nav.history",
         needs=NEEDS,
         prepare=_prepare,
+        meanwhile=_follow,
     ),
 )
 ACTIONS: tuple[Action, ...] = ()

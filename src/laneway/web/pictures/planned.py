@@ -15,10 +15,13 @@ from laneway.api import VGPUDevice
 from laneway.core.gpu.modes import Mode
 from laneway.core.mig.positions import EIGHTHS, Position
 from laneway.core.mig.profiles import compute_slices
+from laneway.core.packing import gpus
+from laneway.core.packing.keeping import staying
+from laneway.core.packing.order import best_order
 from laneway.core.phrases import short_name
 from laneway.core.vgpu import occupancy
 from laneway.core.vgpu.card import Card, card_of
-from laneway.core.vgpu.placement import Carried, Placed, arrange
+from laneway.core.vgpu.placement import Carried, Placed
 from laneway.core.vgpu.profiles import framebuffer_mib
 from laneway.views.gpus import Gpu
 from laneway.web.pictures.drawing import GpuDrawing, Named, Part, Vgpu
@@ -35,8 +38,9 @@ def with_vgpus(
     if gpu.pci is None:
         return None
     names = {name for one in gpu.vgpus for name in one.status.available_types}
-    card = card_of(gpu.pci.status.device_id, {*names, *gpu.device.status.fits})
-    kept, missing = _kept(gpu, wanted, mixed=mixed)
+    names.update(gpu.device.status.fits)
+    card = card_of(gpu.pci.status.device_id, names)
+    kept, missing = _kept(gpu, wanted, names, mixed=mixed)
     placed = _placed(card, kept, missing, mixed=mixed)
     free = [one for one in gpu.vgpus if one not in kept]
     if placed is None or (gpu.vgpus and len(placed) > len(free)):
@@ -65,22 +69,32 @@ def with_vgpus(
 
 
 def _kept(
-    gpu: Gpu, wanted: Mapping[str, int], *, mixed: bool
+    gpu: Gpu, wanted: Mapping[str, int], names: Iterable[str], *, mixed: bool
 ) -> tuple[list[VGPUDevice], dict[str, int]]:
     """The vGPUs that stay, and how many of each profile are made in addition.
 
     Those in use stay first. Another mode takes all others away.
     """
-    stays = (gpu.device.status.mode == Mode.MIXED_SIZE) == mixed
+    there = [one for one in gpu.vgpus if one.status.vgpu_status]
     left = Counter(wanted)
     kept: list[VGPUDevice] = []
-    there = [one for one in gpu.vgpus if one.status.vgpu_status]
-    for one in sorted(there, key=lambda one: one.status.allocation is None):
+    for one in there:
         name = one.status.configure_vgpu_type_name
-        if left[name] > 0 and (stays or one.status.allocation is not None):
+        if left[name] > 0 and one.status.allocation is not None:
             left[name] -= 1
             kept.append(one)
+    if (gpu.device.status.mode == Mode.MIXED_SIZE) == mixed:
+        free = [one for one in there if one.status.allocation is None]
+        device = gpu.pci.status.device_id if gpu.pci is not None else ""
+        packed = gpus.Gpu(device, tuple(sorted(names)), mixed)
+        stays = staying(packed, [*map(_carried, kept)], [*map(_carried, free)], +left)
+        kept += [one for index, one in enumerate(free) if index in stays]
+        left.subtract(free[index].status.configure_vgpu_type_name for index in stays)
     return kept, {name: count for name, count in left.items() if count > 0}
+
+
+def _carried(vgpu: VGPUDevice) -> Carried:
+    return Carried(vgpu.status.configure_vgpu_type_name, vgpu.status.placement)
 
 
 def _placed(
@@ -88,8 +102,7 @@ def _placed(
 ) -> tuple[Placed, ...] | None:
     if not set(missing) <= set(card.kinds):
         return None
-    carried = [Carried(one.status.configure_vgpu_type_name, one.status.placement) for one in kept]
-    return arrange(card, carried, missing, mixed=mixed)
+    return best_order(card, map(_carried, kept), missing, mixed=mixed)
 
 
 def with_instances(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from aiohttp import web
 
+from laneway.core.tracing import Tracer
 from laneway.kube.auth import Credentials
 from laneway.kube.cluster import ClusterConfig
 from laneway.web.session.attempts import Attempts
@@ -41,9 +42,10 @@ class Entrance:
         attempts: Attempts,
         proxies: Sequence[Network] = (),
         has_provider: bool = False,
+        tracer: Tracer | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`has_provider`: the form offers the identity provider too."""
+        """`has_provider`: the form offers the identity provider too. `tracer`: of users' writes."""
         self._config = config
         self._sessions = sessions
         self._csrf = csrf
@@ -53,6 +55,7 @@ class Entrance:
         self._attempts = attempts
         self._proxies = proxies
         self._has_provider = has_provider
+        self._tracer = tracer
         self._clock = clock
 
     def count(self, request: web.Request) -> None:
@@ -73,7 +76,7 @@ class Entrance:
         `credentials` renew the token; `ends`: when the session ends that has them.
         """
         async with contextlib.AsyncExitStack() as stack:
-            client = client_for(self._config, token, credentials)
+            client = client_for(self._config, token, credentials, self._tracer)
             await stack.enter_async_context(client)
             person = await person_of(client, token, self._clock())
             stack.pop_all()  # The session closes it.

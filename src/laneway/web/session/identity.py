@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from laneway.api import ObjectMeta
+from laneway.core.tracing import Tracer
 from laneway.kube.auth import Credentials
 from laneway.kube.client import Client
 from laneway.kube.cluster import ClusterConfig, User
@@ -25,6 +26,7 @@ from laneway.kube.errors import (
     is_outage,
 )
 from laneway.kube.resource import Resource
+from laneway.web.tracing import client_of
 
 TOKEN_BYTES = 64 << 10
 _ANONYMOUS = "system:anonymous"
@@ -79,11 +81,19 @@ class _Claims(msgspec.Struct):
     exp: float | None = None
 
 
-def client_for(config: ClusterConfig, token: str, credentials: Credentials | None = None) -> Client:
-    """The user's own client: with the token, or with credentials that renew it."""
+def client_for(
+    config: ClusterConfig,
+    token: str,
+    credentials: Credentials | None = None,
+    tracer: Tracer | None = None,
+) -> Client:
+    """The user's own client: with the token, or with credentials that renew it.
+
+    `tracer`: what takes the spans of its writes.
+    """
     theirs = replace(config, user=User(token=token), source="the user's token")
-    return Client(
-        theirs, credentials=credentials, user_agent="laneway-ui", request_seconds=_SECONDS
+    return client_of(
+        theirs, tracer, credentials=credentials, user_agent="laneway-ui", request_seconds=_SECONDS
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from laneway.core.tracing import Tracer
 from laneway.kube.cluster import ClusterConfig
 from laneway.web.session.attempts import Attempts
 from laneway.web.session.by_provider import START, ByProvider
@@ -67,10 +68,12 @@ class SignIn:
         file_bytes: Callable[[str], int] = lambda _path: 0,
         attempts: Attempts | None = None,
         clock: Callable[[], float] = time.time,
+        tracer: Tracer | None = None,
     ) -> None:
         """`public`: the canonical names of resources that need no session; `stateless`: have none.
 
-        `file_bytes`: the largest file that a quoted path takes.
+        `file_bytes`: the largest file that a quoted path takes. `tracer`: what takes the spans of
+        users' writes.
 
         Raises ConfigError for an identity provider that is of no use.
         """
@@ -100,6 +103,7 @@ class SignIn:
             attempts=attempts or Attempts(),
             proxies=settings.proxies,
             has_provider=settings.oidc is not None,
+            tracer=tracer,
             clock=clock,
         )
         self._routes = [

@@ -14,9 +14,8 @@ from laneway.admission.capk import many
 from laneway.admission.clusterapi.known import LABEL_DEPLOYMENT
 from laneway.admission.clusterapi.many import Name, read
 from laneway.kube.clusterapi import MACHINE_DEPLOYMENTS
-from laneway.kube.pods import Pod
 from laneway.simcluster.clusterapi.rollout import SetSize, resized
-from laneway.simcluster.objects import Node
+from laneway.simcluster.objects import Node, PlacedPod
 from laneway.simcluster.scheduler import choose
 
 RESOURCE = "nvidia.com/NVIDIA_A2-4Q"
@@ -99,9 +98,9 @@ def _node(name: str, count: int) -> Node:
     return msgspec.convert({"metadata": {"name": name}, "status": status}, Node)
 
 
-def _pod(gpus: int) -> Pod:
+def _pod(gpus: int) -> PlacedPod:
     container = {"name": "compute", "resources": {"limits": {RESOURCE: str(gpus)}}}
-    return msgspec.convert({"spec": {"containers": [container]}}, Pod)
+    return msgspec.convert({"spec": {"containers": [container]}}, PlacedPod)
 
 
 worlds = st.dictionaries(st.sampled_from(["n1", "n2", "n3"]), st.integers(1, 4), min_size=1)

@@ -17,6 +17,7 @@ from laneway.kube.kubevirt import (
     VirtualMachine,
     mark_of,
 )
+from laneway.kube.resource import Key
 
 CARD = {"name": "n1-000008000", "deviceName": "nvidia.com/GA107GL_A2"}
 OTHER = {"name": "n1-000009000", "deviceName": "nvidia.com/GA107GL_A2"}
@@ -61,5 +62,11 @@ async def test_one_manager_tells_once_it_knows_the_vms() -> None:
         [family] = collector.collect()
         [sample] = family.samples
         assert (sample.name, sample.value) == ("laneway_virtual_machines_unchecked", 2)
+        vms.store.put(vm("a", CARD, mark=mark(CARD)))
+        vms.store.put(vm("b", CARD, OTHER, mark=mark(CARD)))
+        vms.store.put(vm("d", OTHER))
+        vms.store.drop(Key("d", "c"))
+        [family] = collector.collect()
+        assert [sample.value for sample in family.samples] == [2]
         leading = False
         assert list(collector.collect()) == []

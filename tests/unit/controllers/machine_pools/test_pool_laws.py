@@ -25,9 +25,8 @@ from laneway.core.ledger.ledger import Ledger
 from laneway.core.machine_pools.judge import Judgement, judge
 from laneway.core.machine_pools.pool import Machine, Pool
 from laneway.core.refusals import SurgeBlocked
-from laneway.kube.pods import Pod
 from laneway.simcluster.clusterapi.rollout import SetSize, resized
-from laneway.simcluster.objects import Node
+from laneway.simcluster.objects import Node, PlacedPod
 from laneway.simcluster.scheduler import choose
 
 SMALL, LARGE = "nvidia.com/NVIDIA_A2-2Q", "nvidia.com/NVIDIA_A2-8Q"
@@ -60,7 +59,7 @@ class World:
             on = taken.setdefault(vm.node, {"pods": self.luck.randrange(9) * quantity.NANO})
             for name, count in vm.needs.items():
                 on[name] = on.get(name, 0) + in_nanos(name, count)
-        chosen, _ = choose(pod(needs), nodes, taken)
+        chosen, _ = choose(pod(needs, self.luck.choice(sorted(self.has))), nodes, taken)
         if chosen:
             self.vms.append(Vm(pool, chosen, needs, old))
         return bool(chosen)
@@ -73,10 +72,15 @@ def node(name: str, has: Mapping[str, int]) -> Node:
     return msgspec.convert({"metadata": {"name": name}, "status": status}, Node)
 
 
-def pod(needs: Mapping[str, int]) -> Pod:
+def pod(needs: Mapping[str, int], liked: str) -> PlacedPod:
+    """A pod that prefers a node, by which any node that fits may be chosen."""
     limits = {name: texts(name, count) for name, count in needs.items() if count}
     container: dict[str, Any] = {"name": "compute", "resources": {"limits": limits}}
-    return msgspec.convert({"spec": {"containers": [container]}}, Pod)
+    rule = {"key": "metadata.name", "operator": "In", "values": [liked]}
+    term = {"weight": 100, "preference": {"matchFields": [rule]}}
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
+    spec = {"containers": [container], "affinity": {"nodeAffinity": preferred}}
+    return msgspec.convert({"spec": spec}, PlacedPod)
 
 
 def texts(name: str, count: int) -> str:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from laneway.core.fleet import board
 from laneway.core.fleet.model import Device, Fleet, Gpu, Node, Vgpu, Vm
+from laneway.core.fleet.movable import How
 from laneway.core.fleet.moves import Moves, Outcome, least_moves
 from laneway.core.gpu.modes import Mode
 from laneway.core.ledger.facts import Phase
@@ -87,7 +88,7 @@ def test_a_stopped_vm_may_start_on_another_gpu_of_its_node() -> None:
     assert least_moves(fleet(*gpus), {Q16: 1}).outcome is Outcome.NONE
     found = least_moves(fleet(*gpus, stopped=("d/x",), fixed=("d/y",)), {Q16: 1})
     assert moved(found) == [("d/x", "b")]
-    assert not found.moves[0].running
+    assert found.moves[0].how is How.STOPPED
 
 
 def test_what_is_not_known_to_be_migratable_stays_and_is_told() -> None:

@@ -116,6 +116,40 @@ def test_a_free_vgpu_in_the_way_is_replaced_and_a_held_one_is_not() -> None:
     assert "1 GPU with too little free memory" in refused.words
 
 
+def _placed_at(fleet: Fleet, *at: tuple[int, int, str, str]) -> Fleet:
+    """The fleet in mixed-size mode: of each vGPU the GPU, the first slot, profile and holder."""
+    vgpus: dict[int, list[Vgpu]] = {}
+    for number, (index, slot, profile, holder) in enumerate(at):
+        one = Vgpu(name=f"v{number}", profile=f"NVIDIA L40S-{profile}", slot=slot, holder=holder)
+        vgpus.setdefault(index, []).append(one)
+    return msgspec.structs.replace(
+        fleet,
+        gpus=tuple(
+            msgspec.structs.replace(gpu, mode="MixedSize", vgpus=tuple(vgpus.get(index, ())))
+            for index, gpu in enumerate(fleet.gpus)
+        ),
+    )
+
+
+def test_the_only_place_of_a_large_vgpu_is_not_broken_though_its_gpu_is_the_fullest() -> None:
+    fleet = _placed_at(made_up("l40s*1, 2x l40s*1"), (0, 0, "24Q", "a/x"), (1, 0, "12Q", "a/y"))
+
+    (placed,) = what_if(fleet, [AddVms(requests={_PREFIX + "12Q": 1})]).placed
+
+    assert [(one.gpu, one.slot, one.how) for one in placed.devices] == [
+        (fleet.gpus[1].name, 12, "made")
+    ]
+
+
+def test_of_free_vgpus_the_one_next_to_those_in_use_is_taken() -> None:
+    quarters = [(0, at, "12Q", "") for at in (0, 12, 24)]
+    fleet = _placed_at(made_up("l40s*1"), *quarters, (0, 36, "12Q", "a/x"))
+
+    (placed,) = what_if(fleet, [AddVms(requests={_PREFIX + "12Q": 1})]).placed
+
+    assert [(one.slot, one.how) for one in placed.devices] == [(24, "exists")]
+
+
 def test_a_node_that_leaves_sends_its_vms_elsewhere_and_stopped_ones_keep_a_reservation() -> None:
     fleet = _holding(made_up("2x l40s"), 0, ("24Q", "a/runs"), ("24Q", "a/stopped"))
     stopped = (msgspec.structs.replace(fleet.vms[1], phase=Phase.STOPPED),)

@@ -151,7 +151,7 @@ def l40s(carried: dict[int, str] | None = None, *, mixed: bool | None, **more: o
 
 def test_mixed_sizes_are_allowed_before_the_first_vgpu_and_made_largest_first() -> None:
     asked = desired(
-        ("NVIDIA L40S-1Q", 1), ("NVIDIA L40S-16Q", 1), ("NVIDIA L40S-24Q", 1), mixed_size=True
+        ("NVIDIA L40S-1Q", 1), ("NVIDIA L40S-12Q", 1), ("NVIDIA L40S-24Q", 1), mixed_size=True
     )
 
     plan = steps(plan_layout(asked, l40s({4: "NVIDIA L40S-24Q"}, mixed=False)))
@@ -164,11 +164,24 @@ def test_mixed_sizes_are_allowed_before_the_first_vgpu_and_made_largest_first() 
             for vf, size, kind in (
                 (index, one.rpartition("-")[2], kinds(one, framework="vendor-vfio")[0].id)
                 for index, one in enumerate(
-                    ("NVIDIA L40S-24Q", "NVIDIA L40S-16Q", "NVIDIA L40S-1Q")
+                    ("NVIDIA L40S-24Q", "NVIDIA L40S-12Q", "NVIDIA L40S-1Q")
                 )
             )
         ),
     ]
+
+
+def test_of_too_many_those_stay_that_leave_a_place_for_a_large_one() -> None:
+    asked = desired(("NVIDIA L40S-12Q", 2), mixed_size=True)
+    carried = dict.fromkeys(range(4), "NVIDIA L40S-12Q")
+    places = {function: (12 * function, None) for function in carried}
+
+    def removed(**more: object) -> list[str]:
+        plan = steps(plan_layout(asked, l40s(carried, mixed=True, places=places, **more)))
+        return [describe(step).rpartition(".")[2] for step in plan]
+
+    assert removed(held=(2,)) == ["0", "1"]
+    assert removed(held=(1,)) == ["2", "3"]
 
 
 def test_a_vgpu_that_sits_badly_moves_when_it_is_not_in_use() -> None:

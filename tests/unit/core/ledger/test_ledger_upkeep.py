@@ -85,11 +85,12 @@ def test_after_any_changes_it_is_the_ledger_made_from_scratch(
         for field in Ledger.__struct_fields__:
             assert getattr(ledger, field) == getattr(expected, field), field
         assert list(ledger.stocks) == list(expected.stocks)
+        assert list(ledger.nodes) == list(expected.nodes)
 
 
 @given(st.integers(0, 1 << 32))
 def test_where_many_wait_for_few_devices_it_is_the_ledger_made_from_scratch(seed: int) -> None:
-    """Each change of one device moves VMs, and these move others."""
+    """Each change of one device or node moves VMs, and these move others."""
     luck = Random(seed)
     nodes = [f"n{number}" for number in range(luck.randint(2, 10))]
     labels = {name: {"x": luck.choice("12")} for name in nodes}
@@ -103,7 +104,11 @@ def test_where_many_wait_for_few_devices_it_is_the_ledger_made_from_scratch(seed
     for _ in range(12):
         changes = Changes()
         number = luck.randrange(8 * len(nodes))
-        if luck.random() < 0.7:
+        if luck.random() < 0.4:
+            name = luck.choice(nodes)
+            node = NodeFact(name, {"x": luck.choice("12")}, luck.choice(["", "", "closed"]))
+            changes.nodes[name] = facts["nodes"][name] = node
+        elif luck.random() < 0.7:
             changes.devices[number] = facts["devices"][number] = _device(number, nodes, luck)
         else:
             demand = _demand(luck.randrange(50), nodes, luck)
@@ -189,3 +194,21 @@ def test_what_is_reserved_stays_so_when_another_device_of_the_stock_changes() ->
     upkeep, _ = start(DeviceFact("n1", "r/a", "dev-0"), ill, demands=(vm("a"),))
     after = upkeep.apply(Changes({1: DeviceFact("n1", "r/a", "dev-1", "gone")}))
     assert after.stocks["n1", "r/a"].counts.reserved == 1
+
+
+def test_what_one_has_on_a_node_that_closes_is_looked_for_elsewhere_however_unhealthy_it_is() -> (
+    None
+):
+    machine = vm("a", phase=Phase.PENDING)
+    held = DeviceFact("n1", "r/a", "dev-0", "ill", machine.consumer)
+    upkeep, before = start(held, DeviceFact("n2", "r/a", "dev-1"), demands=(machine,))
+    assert before.stocks["n2", "r/a"].counts.free == 1
+    after = upkeep.apply(Changes(nodes={"n1": NodeFact("n1", closed="the node is not ready")}))
+    assert after.stocks["n2", "r/a"].counts.wanted == 1
+
+
+def test_a_label_that_no_vm_asks_for_makes_no_stock_again() -> None:
+    upkeep, before = start(DeviceFact("n1", "r/a", "dev-0"), demands=(vm("a"),))
+    after = upkeep.apply(Changes(nodes={"n1": NodeFact("n1", {"rack": "7"})}))
+    assert after.with_labels({"rack": "7"}) == {"n1"}
+    assert after.stocks["n1", "r/a"].taken is before.stocks["n1", "r/a"].taken

@@ -115,12 +115,24 @@ def takes(driver: Driver, order: Sequence[Wanted]) -> bool:
 
 def test_large_vgpus_of_a_mixed_card_are_made_before_small_ones() -> None:
     driver = Driver(A40, mixed=True)
-    wanted = asked(driver, "1Q", "16Q", "24Q")
+    wanted = asked(driver, "1Q", "12Q", "24Q")
 
     order = driver.order(wanted)
 
-    assert sizes(order) == ["24Q", "16Q", "1Q"]
+    assert sizes(order) == ["24Q", "12Q", "1Q"]
     assert takes(driver, order)
+
+
+def test_a_smaller_one_comes_first_where_that_leaves_more_room() -> None:
+    driver, largest_first = Driver(A40, mixed=True), Driver(A40, mixed=True)
+    order = driver.order(asked(driver, "1Q", "16Q", "24Q"))
+
+    assert takes(driver, order)
+    assert takes(largest_first, asked(largest_first, "24Q", "16Q", "1Q"))
+
+    assert sizes(order)[0] == "16Q"
+    for one, fits in ((driver, True), (largest_first, False)):
+        assert takes(one, asked(one, "6Q")) == fits
 
 
 def test_who_does_not_fit_is_left_out_and_the_first_come_first() -> None:

@@ -37,7 +37,7 @@ def test_moves_are_told_in_their_order() -> None:
     found = least_moves(half_used(2), {"NVIDIA L40S-48Q": 1})
     assert move_words.headline(found) == "Yes, after 1 move. Fewer do not suffice."
     [move] = move_words.moves(found)
-    assert move.startswith("start the stopped d/")
+    assert move.startswith("reserve for the stopped d/")
     [place] = move_words.after(found)
     assert place.startswith("then room for L40S-48Q on l40s-")
 

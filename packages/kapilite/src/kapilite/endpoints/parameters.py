@@ -20,7 +20,7 @@ from kapilite.reads import listing, moments, selectors
 from kapilite.writes.objects import Options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from aiohttp import web
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kapilite.encodings.negotiation import Form
     from kapilite.kinds import Kind
     from kapilite.problems import Problem
+    from kapilite.reads.selectors import FieldSelector, LabelSelector
 
 _VALIDATION = ("Ignore", "Strict", "Warn")
 _MANAGER_LIMIT = 128
@@ -47,7 +48,7 @@ def list_query(
 def selection(query: Mapping[str, str], kind: Kind, where: Address) -> listing.Query:
     """Which objects to list or to watch."""
     labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
-    tests: list[Callable[[dict[str, Any]], bool]] = []
+    tests: list[LabelSelector | FieldSelector] = []
     if labels:
         tests.append(selectors.parse_labels(labels))
     if fields:
@@ -57,6 +58,7 @@ def selection(query: Mapping[str, str], kind: Kind, where: Address) -> listing.Q
     return listing.Query(
         namespace=where.namespace if kind.namespaced and where.namespace else None,
         selector=(lambda obj: all(test(obj) for test in tests)) if tests else None,
+        texts=tuple(text for test in tests for text in test.texts),
     )
 
 

@@ -41,6 +41,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str | None = None
     selector: Callable[[dict[str, Any]], bool] | None = None
     """A function of the object; None shows all."""
+    texts: tuple[bytes, ...] = ()
+    """What only objects can lack that the selector does not choose: those need not be decoded."""
     limit: int = 0
     token: str = ""
     at: int | None = None
@@ -101,7 +103,7 @@ def page(store: Store, kind: Kind, query: Query) -> Page:
         raise ApiError(410, "Expired", text) from error
     bodies: list[bytes] = []
     last: Row | None = None
-    for row in _selected(rows, query.selector):
+    for row in _selected(rows, query):
         if query.limit and len(bodies) == query.limit and last is not None:
             where = (last.namespace, last.name)
             remaining = (
@@ -154,10 +156,15 @@ def _writer(
     return head, lambda body: b"{" + body.removeprefix(own)
 
 
-def _selected(rows: Iterator[Row], selector: Any) -> Iterator[Row]:
+def _selected(rows: Iterator[Row], query: Query) -> Iterator[Row]:
+    selector, texts = query.selector, query.texts
     if selector is None:
         return rows
-    return (row for row in rows if selector(as_object(row.body)))
+    return (
+        row
+        for row in rows
+        if all(text in row.body for text in texts) and selector(as_object(row.body))
+    )
 
 
 def _encode(rv: int, namespace: str | None, last: tuple[str, str]) -> str:

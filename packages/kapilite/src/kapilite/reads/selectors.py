@@ -61,6 +61,7 @@ _ABSENT = {"spec.hostNetwork": "false", "spec.unschedulable": "false", "status.r
 _TOKEN = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+)")
 _SYMBOLS = frozenset({"=", "==", "!=", "!", "(", ")", ",", "<", ">", ""})
 _INTEGER = re.compile("[+-]?[0-9]{1,63}", re.ASCII)
+_PLAIN = re.compile("[A-Za-z][A-Za-z0-9._/-]*", re.ASCII)
 _ESCAPED = re.compile(r"\\(.?)", re.DOTALL)
 
 
@@ -94,8 +95,22 @@ class _Term(NamedTuple):
     value: str
     absent: str
 
+    def is_certain(self) -> bool:
+        """Whether the value itself is in every object that is chosen.
+
+        A number can be written in more than one way, and some characters are escaped.
+        """
+        return not self.negated and self.value != self.absent and bool(_PLAIN.fullmatch(self.value))
+
     def holds(self, obj: dict[str, Any]) -> bool:
         return ((_text(obj, self.path) or self.absent) == self.value) != self.negated
+
+
+def _certain(one: _Requirement | _Comparison) -> bytes:
+    """What is in every object with the label; empty where that can be more than one text."""
+    if isinstance(one, _Comparison) or one.negated or one.values is None or len(one.values) != 1:
+        return b""
+    return b'"%s"' % next(iter(one.values)).encode()
 
 
 class LabelSelector:
@@ -103,6 +118,8 @@ class LabelSelector:
 
     def __init__(self, requirements: tuple[_Requirement | _Comparison, ...]) -> None:
         self._requirements = requirements
+        self.texts = tuple(text for one in requirements if (text := _certain(one)))
+        """Bytes that every object which is chosen has in it as it is stored."""
 
     def __call__(self, obj: dict[str, Any]) -> bool:
         if not self._requirements:
@@ -118,6 +135,8 @@ class FieldSelector:
 
     def __init__(self, terms: tuple[_Term, ...]) -> None:
         self._terms = terms
+        self.texts = tuple(one.value.encode() for one in terms if one.is_certain())
+        """Bytes that every object which is chosen has in it as it is stored."""
 
     def __call__(self, obj: dict[str, Any]) -> bool:
         return all(term.holds(obj) for term in self._terms)

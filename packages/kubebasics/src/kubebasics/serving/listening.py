@@ -25,7 +25,7 @@ from typing import Any
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from kubebasics.serving import files
+from kubebasics.serving import files, tls_buffers
 from kubebasics.serving.connections import Connection, Connections, peer_of
 
 log = logging.getLogger(__name__)
@@ -67,6 +67,7 @@ async def listening(
     request. Compressed bodies stay compressed. What is being answered at the end has
     `finish_seconds` for it. Raises OSError where the address cannot be listened on.
     """
+    tls_buffers.limit()
     limit = min(most, max(_OWN_FILES, files.raise_limit() - _OWN_FILES) // 2)
     listener = _Listener(tls, Connections(limit, max(limit // 4, 1)))
     app.middlewares.insert(0, listener.middleware)

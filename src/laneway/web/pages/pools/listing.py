@@ -94,7 +94,7 @@ async def _act(visit: Visit) -> Done | Again:
     if seconds := remote.wait(visit.user.name):
         return Again({"token": [texts("sign_in.too_many", seconds=math.ceil(seconds))]})
     try:
-        await own.sign_in(remote.config, pasted(visit.sent("token")))
+        await own.sign_in(remote.config, pasted(visit.sent("token")), remote.tracer)
     except RefusedError as refused:
         return Again({"token": [texts(f"sign_in.{refused.problem.id}")]})
     except (UnauthorizedError, CredentialsError):

@@ -87,7 +87,7 @@ async def client(visit: Visit) -> Client | None:
     if remote is None:
         return visit.client
     if own.client is None and await remote.credentials_are_of(visit.user.name):
-        await own.open(remote.config)
+        await own.open(remote.config, remote.tracer)
     return own.client
 
 
