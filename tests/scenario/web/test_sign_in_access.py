@@ -86,7 +86,7 @@ async def test_one_question_is_enough_for_an_administrator(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     CountingClient.asked = 0
-    monkeypatch.setattr("laneway.web.session.identity.Client", CountingClient)
+    monkeypatch.setattr("laneway.web.tracing.Client", CountingClient)
     async with client_for(place.config, ADMIN) as client:
         access = Access(client)
         assert await access.load_namespaces(LIST, NAMESPACES) == set(NAMESPACES)
