@@ -179,8 +179,8 @@ async def test_a_pool_gets_vgpus_is_refused_too_many_and_loses_them(
     )
     assert shown.count("A2-4Q 4 GiB") == 1
 
-    four = await admin.sees(query((RESOURCE, 1), machines=4))
-    assert "There is no room for a rolling update of pool gpu." in four
+    no_room = "There is no room for a rolling update of pool gpu."
+    four = await admin.waits(query((RESOURCE, 1), machines=4), lambda text: no_room in text)
     assert f"the nodes lack 1 x {RESOURCE}" in four
 
     removal = await admin.sees(f"{POOL}/remove")
