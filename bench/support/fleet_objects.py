@@ -9,6 +9,7 @@ from laneway.api import HostPreparationSpec
 from laneway.controllers.preparation.settings import digest
 from laneway.core import allocation, keys, names
 from laneway.core.allocation import Held, Part
+from laneway.core.pci import PciAddress
 from support.gpu_fleet import API, TIME, Object, card, device
 
 MDEV, VFIO = "mdev", "vendor-vfio"
@@ -63,6 +64,7 @@ class Vm(NamedTuple):
 
 
 def condition(kind: str, reason: str, *, status: str = "True", message: str = "") -> Object:
+    """As KubeVirt and kubelets write it."""
     return {
         "type": kind,
         "status": status,
@@ -70,6 +72,11 @@ def condition(kind: str, reason: str, *, status: str = "True", message: str = ""
         "message": message,
         "lastTransitionTime": TIME,
     }
+
+
+def _answer(kind: str, reason: str, *, message: str = "") -> Object:
+    """As an agent writes it: to the first generation of an object."""
+    return condition(kind, reason, message=message) | {"observedGeneration": 1}
 
 
 def holder(vm: Vm | None) -> Object | None:
@@ -89,7 +96,7 @@ def vgpu(one: Vgpu, owner: Vm | None) -> Object:
         "vGPUTypeName": one.profile,
     }
     made = device("VGPUDevice", one.name, one.node, spec, vgpu_status(one, one.profile))
-    made["metadata"]["labels"][keys.LABEL_PARENT_GPU] = f"{one.node}-{one.gpu}".replace(":", "")
+    made["metadata"]["labels"][keys.LABEL_PARENT_GPU] = _name_of_gpu(one)
     if owner is not None:
         made["status"]["allocation"] = holder(owner)
     return made
@@ -104,7 +111,7 @@ def vgpu_status(one: Vgpu, profile: str) -> Object:
             "resourceName": "",
             "uuid": "",
             "framework": one.framework,
-            "conditions": [condition("Ready", "Disabled")],
+            "conditions": [_answer("Ready", "Disabled")],
         }
     return {
         "vGPUStatus": "vGPUConfigured",
@@ -115,16 +122,27 @@ def vgpu_status(one: Vgpu, profile: str) -> Object:
         "resourceName": names.vgpu_resource_name(profile),
         "owner": "VGPUDevices",
         "conditions": [
-            condition("Ready", "Enabled", message="The vGPU is configured."),
-            condition("Advertised", "Advertised"),
+            _answer("Ready", "Enabled", message="The vGPU is configured."),
+            _answer("Advertised", "Advertised"),
         ],
     }
 
 
 def function(one: Vgpu) -> Object:
     """The PCIDevice of the virtual function that a vGPU is on."""
-    status = card(one.node, one.address) | {"physicalFunction": one.gpu}
-    return device("PCIDevice", one.name, one.node, {}, status)
+    group = str(int(one.address[5:7], 16) * 16 + int(one.address[-1], 16))
+    status = card(one.node, one.address) | {
+        "physicalFunction": one.gpu,
+        "iommuGroup": group,
+        "iommuGroupMembers": [one.address],
+    }
+    made = device("PCIDevice", one.name, one.node, {}, status)
+    made["metadata"]["labels"][keys.LABEL_PARENT_GPU] = _name_of_gpu(one)
+    return made
+
+
+def _name_of_gpu(one: Vgpu) -> str:
+    return names.pci_object_name(one.node, PciAddress.parse(one.gpu))
 
 
 def claim(one: Vgpu, owner: Vm | None) -> Object:
@@ -147,9 +165,9 @@ def claim_status(resource: str, ids: Object) -> Object:
         "iommuGroup": "42",
         "observedGeneration": 1,
         "conditions": [
-            condition("Ready", "Claimed", message="VMs can use the device."),
-            condition("Bound", "Bound"),
-            condition("Advertised", "Advertised"),
+            _answer("Ready", "Claimed", message="VMs can use the device."),
+            _answer("Bound", "Bound"),
+            _answer("Advertised", "Advertised"),
         ],
     }
 
