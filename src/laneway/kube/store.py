@@ -17,6 +17,9 @@ from laneway.kube.resource import Key, T, T_co, key_of
 
 Indexer = Callable[[T], Iterable[Hashable]]
 
+_Keys = tuple[Key] | dict[Key, None]
+"""The objects under a value, in the order in which they came; of many values there is only one."""
+
 _REMEMBERED = 1024
 """The keys of so many changes are kept."""
 
@@ -33,7 +36,9 @@ class Store(Generic[T_co]):
         self._objects: dict[Key, T_co] = {}
         self._values: dict[Key, tuple[tuple[Hashable, ...], ...]] = {}
         """By which values an object is indexed, in the order of the indexers; if by any."""
-        self._indexes: dict[str, dict[Hashable, dict[Key, None]]] = {name: {} for name in indexers}
+        self._latest: tuple[tuple[Hashable, ...], ...] = ()
+        """Those of the object that came last, which its neighbours have most of too."""
+        self._indexes: dict[str, dict[Hashable, _Keys]] = {name: {} for name in indexers}
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -85,7 +90,7 @@ class Store(Generic[T_co]):
         Most changes of an object concern nothing that it is indexed by; then it keeps its place.
         """
         key = key or key_of(obj)
-        values = tuple([tuple(indexer(obj)) for indexer in self._indexers])
+        values = self._shared(tuple([tuple(indexer(obj)) for indexer in self._indexers]))
         if not any(values):
             values = ()
         objects = self._objects
@@ -99,7 +104,7 @@ class Store(Generic[T_co]):
                 self._values[key] = values
             for index, entries in zip(self._indexes.values(), values, strict=False):
                 for value in entries:
-                    index.setdefault(value, {})[key] = None
+                    _add(index, value, key)
         return old
 
     def drop(self, key: Key) -> T_co | None:
@@ -110,9 +115,30 @@ class Store(Generic[T_co]):
         self._unindex(key)
         return old
 
+    def _shared(self, values: tuple[tuple[Hashable, ...], ...]) -> tuple[tuple[Hashable, ...], ...]:
+        """The same, with what equals that of the object before kept once."""
+        latest = self._latest
+        if values == latest:
+            return latest
+        pairs = zip(latest, values, strict=True) if latest else ()
+        self._latest = tuple([old if old == new else new for old, new in pairs]) or values
+        return self._latest
+
     def _unindex(self, key: Key) -> None:
         for index, entries in zip(self._indexes.values(), self._values.pop(key, ()), strict=False):
             for value in set(entries):
-                del index[value][key]
-                if not index[value]:
+                keys = index[value]
+                if isinstance(keys, dict) and len(keys) > 1:
+                    del keys[key]
+                else:
                     del index[value]
+
+
+def _add(index: dict[Hashable, _Keys], value: Hashable, key: Key) -> None:
+    keys = index.get(value)
+    if keys is None:
+        index[value] = (key,)
+    elif isinstance(keys, dict):
+        keys[key] = None
+    else:
+        index[value] = dict.fromkeys((*keys, key))
