@@ -37,7 +37,6 @@ class Gathering:
         self._vms = vms
         self._instances = instances
         self._nodes = nodes
-        self._facts: dict[tuple[str, Key], DeviceFact] = {}
         self._resources: Counter[str] = Counter()
         self._pods: dict[Key, Pod] = {}
         """Those that may request devices and run no VM."""
@@ -57,21 +56,19 @@ class Gathering:
     def follow(
         self, kind: str, informer: Informer[T], fact_of: Callable[[T], DeviceFact | None]
     ) -> None:
-        """Devices of one kind of object."""
+        """Devices of one kind of object; `fact_of` gives the same whenever it is asked."""
 
         def changed(before: T | None, after: T | None) -> None:
             if (one := after or before) is None:
                 return
-            key = kind, key_of(one)
+            key = kind, one.metadata.namespace, one.metadata.name
+            known = None if before is None else fact_of(before)
             fact = None if after is None else fact_of(after)
-            known = self._facts.get(key)
             if fact == known:
                 return
             if known is not None:
-                del self._facts[key]
                 self._count(known.resource, -1)
             if fact is not None:
-                self._facts[key] = fact
                 self._count(fact.resource, 1)
             self._new_facts[key] = fact
             self._changed()

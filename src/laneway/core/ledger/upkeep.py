@@ -76,8 +76,8 @@ class Upkeep:
         self._waiting = Waiting()
         self._settled: dict[StockKey, _Settled] = {}
         self._owners: dict[Consumer, set[StockKey]] = defaultdict(set)
-        self._where: dict[str, set[StockKey]] = defaultdict(set)
-        """The stocks that have a device of this name."""
+        self._where: dict[str, tuple[StockKey, ...]] = {}
+        """The stocks that have a device of this name: nearly always one."""
         self._last: dict[str, set[Consumer]] = defaultdict(set)
         """Who is still to be placed and had a device of this name."""
         self._demands: dict[Consumer, Demand] = {}
@@ -216,10 +216,8 @@ class Upkeep:
     def _name(self, key: StockKey, before: set[str], after: set[str]) -> None:
         """Know where devices are that were in use last."""
         for name in before ^ after:
-            if name in after:
-                self._where[name].add(key)
-            else:
-                _discard(self._where, name, key)
+            others = tuple(one for one in self._where.get(name, ()) if one != key)
+            _put(self._where, name, (*others, key) if name in after else others)
             for consumer in self._last.get(name, ()):
                 self._waiting.again(consumer)
 
