@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 from laneway.admission.capv.known import HOSTS, RESERVATIONS, KnownHost, KnownReservation
@@ -60,17 +60,18 @@ from laneway.kube.clusterapi import (
     MachineDeployment,
     MachineSet,
 )
+from laneway.kube.devices import GPUS, PCI_CLAIMS
 from laneway.kube.errors import ForbiddenError
 from laneway.kube.informer import Informer
 from laneway.kube.kubevirt import (
-    INSTANCES,
     KUBEVIRTS,
-    VIRTUAL_MACHINES,
     KubeVirt,
     VirtualMachine,
     VirtualMachineInstance,
 )
+from laneway.kube.nodes import node
 from laneway.kube.resource import KubeObject, Resource, T, served
+from laneway.kube.vms import INSTANCES, VIRTUAL_MACHINES
 
 
 @dataclass(frozen=True)
@@ -113,11 +114,11 @@ class Informers:
             return Informer(client, resource, indexers=INDEXERS.get(name))
 
         return cls(
-            nodes=informer("nodes", served(CoreNode)),
+            nodes=informer("nodes", replace(served(CoreNode), decoder=node)),
             pci_devices=informer("pci_devices", PCI_DEVICES),
-            claims=informer("claims", served(PCIDeviceClaim)),
+            claims=informer("claims", PCI_CLAIMS),
             cards=informer("cards", served(SRIOVNetworkDevice)),
-            gpus=informer("gpus", served(SRIOVGPUDevice)),
+            gpus=informer("gpus", GPUS),
             vgpus=informer("vgpus", VGPUS),
             migs=informer("migs", served(MigConfiguration)),
             layouts=informer("layouts", served(VGPULayout)),

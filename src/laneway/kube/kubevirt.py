@@ -28,7 +28,7 @@ GATE_RESERVED_OVERHEAD = "ReservedOverheadMemlock"
 """The gate without which KubeVirt refuses `memory.reservedOverhead`."""
 
 
-class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """A part of an object of KubeVirt's."""
 
 

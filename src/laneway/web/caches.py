@@ -3,13 +3,13 @@
 The caches are filled with the rights of the role itself, which may read these kinds and write none.
 What of it a user is shown is decided per user, by `access`.
 
-What a hundred thousand functions have in common is kept once (`sharing`).
+What a hundred thousand devices have in common is kept once (`kube.devices`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import msgspec
@@ -36,19 +36,16 @@ from laneway.api.nodes import CoreNodeStatus
 from laneway.controllers.ledger.objects import PODS, Pod
 from laneway.core import keys
 from laneway.kube.client import Client
+from laneway.kube.devices import GPUS, PCI_CLAIMS, PCI_DEVICES, VGPUS
 from laneway.kube.informer import Informer
-from laneway.kube.kubevirt import (
-    INSTANCES,
-    VIRTUAL_MACHINES,
-    VirtualMachine,
-    VirtualMachineInstance,
-)
+from laneway.kube.kubevirt import VirtualMachine, VirtualMachineInstance
+from laneway.kube.nodes import node
 from laneway.kube.pods import PODS as AGENT_PODS
 from laneway.kube.pods import Pod as AgentPod
 from laneway.kube.resource import Key, KubeObject, Resource, served
 from laneway.kube.store import Indexer
+from laneway.kube.vms import INSTANCES, VIRTUAL_MACHINES
 from laneway.views.activity import EVENTS, Event
-from laneway.web.sharing import Sharing
 
 NODE = "node"
 """The index of objects by their node."""
@@ -152,12 +149,12 @@ class Caches:
         """Caches that are filled once their informers run."""
         on_node = {NODE: of_node}
         return cls(
-            nodes=Informer(client, Resource("", "v1", "nodes", False, Node, "Node")),
+            nodes=Informer(client, Resource("", "v1", "nodes", False, Node, "Node", decoder=node)),
             device_nodes=Informer(client, served(DeviceNode)),
-            gpus=Informer(client, served(SRIOVGPUDevice), indexers=on_node),
+            gpus=Informer(client, GPUS, indexers=on_node),
             vgpus=Informer(
                 client,
-                replace(served(VGPUDevice), decoder=Sharing()),
+                VGPUS,
                 indexers={
                     NODE: of_node,
                     _PARENT: lambda vgpu: [parent_of(vgpu)],
@@ -168,12 +165,12 @@ class Caches:
             layouts=Informer(client, served(VGPULayout)),
             pci=Informer(
                 client,
-                replace(served(PCIDevice), decoder=Sharing()),
+                PCI_DEVICES,
                 indexers={**on_node, **_judged("pci_devices", RESOURCE, GROUP, GPU)},
             ),
             claims=Informer(
                 client,
-                served(PCIDeviceClaim),
+                PCI_CLAIMS,
                 indexers={**on_node, **_judged("claims", RESOURCE, COMING)},
             ),
             networks=Informer(client, served(SRIOVNetworkDevice), indexers=on_node),

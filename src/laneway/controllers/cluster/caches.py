@@ -34,14 +34,14 @@ from laneway.controllers.ledger.objects import PODS, Pod
 from laneway.kube.client import Client
 from laneway.kube.informer import Informer
 from laneway.kube.kubevirt import (
-    INSTANCES,
     KUBEVIRTS,
-    VIRTUAL_MACHINES,
     KubeVirt,
     VirtualMachine,
     VirtualMachineInstance,
 )
+from laneway.kube.nodes import node
 from laneway.kube.resource import Key, KubeObject, Resource, served
+from laneway.kube.vms import INSTANCES, VIRTUAL_MACHINES
 
 
 class _Light(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
@@ -138,7 +138,7 @@ class Caches:
     def of(cls, client: Client) -> Caches:
         """Caches that are filled once their informers run."""
         return cls(
-            nodes=Informer(client, served(CoreNode), quiet=True),
+            nodes=Informer(client, replace(served(CoreNode), decoder=node), quiet=True),
             device_nodes=Informer(client, served(DeviceNode)),
             claims=Informer(client, _LIGHT_CLAIMS, indexers={VM: vms_of}, quiet=True),
             vgpus=Informer(client, _LIGHT_VGPUS, indexers={VM: vms_of}, quiet=True),

@@ -6,12 +6,14 @@ they show. Nothing in them depends on a user.
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from laneway.api import LayoutGpu, SRIOVGPUDevice, VGPUDevice, VGPULayout
 from laneway.core.phrases import short_name
+from laneway.kube.sharing import one
 from laneway.views.gpus import gpu_name, node_of, staleness
 from laneway.views.vgpu_state import State, owner_layout, state_of
 from laneway.web.caches import NODE, Caches, Change, parent_of
@@ -104,14 +106,14 @@ class Source:
         vgpu = caches.vgpus.store.get(name)
         if vgpu is None:
             return None
-        parent = gpu_name(vgpu.spec.node_name, vgpu.spec.parent_gpu_device_address)
+        parent = sys.intern(gpu_name(vgpu.spec.node_name, vgpu.spec.parent_gpu_device_address))
         gpu, node = caches.gpus.store.get(parent), caches.nodes.store.get(node_of(vgpu))
         entries = self._entries.of(parent)
         return Row(
             vgpu,
             parent,
             board_of(caches.pci.store.get(parent)),
-            state_of(vgpu, gpu, entries, staleness(node)),
+            one(state_of(vgpu, gpu, entries, staleness(node))),
             owner_layout(vgpu.status.owner),
         )
 
