@@ -66,7 +66,7 @@ def in_full(
         full = _resource(name, there) or _resource(name, possible)
         if not full:
             neither = ", and no GPU offers such a profile" if offered else ""
-            hint = did_you_mean(name, _short(possible)) or _all(possible)
+            hint = did_you_mean(name, _short(possible)) or _all(there or possible)
             raise Failure(f"no node has a resource {name}{neither}. {hint}")
         found[full] += count
     return dict(found)

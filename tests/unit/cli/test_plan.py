@@ -64,7 +64,10 @@ def test_changes_of_a_file_come_first(tmp_path: Path) -> None:
         (("--from", "l40s", "--mode", "l40s-1-000001000=Fast"), "no mode 'Fast'"),
         (("--from", "l40s", "--leave", "n"), "the fleet has no node n"),
         (("--from", "l40s", "-f", __file__), "this is not a file of changes"),
-        (("--from", "l40s", "--vms", "1000000000x L40S-24Q"), "1000000000 VMs: use 1 to 10000"),
+        (
+            ("--from", "l40s", "--vms", "1000000000x L40S-24Q"),
+            "VMs to add: 1000000000; use 1 to 10000",
+        ),
         (("--from", "l40s", "--vms", "L40S-24Q=65"), "with a count of 1 to 64"),
         (("--from", "-1x l40s"), "use 1 to 1000 nodes"),
         (("--from", "l40s", "--vms", "L40S-24Q on zone"), "'zone': write KEY=VALUE"),

@@ -31,6 +31,7 @@ Yes, after 2 moves. Fewer do not suffice.
 _NONE = """\
 No: there is no room after 2 moves or fewer.
   not moved, as it is not known whether it is live-migratable: default/desk-1, default/web-1
+  -> To allow restarts of VMs that are not live-migratable: add --restart
 """
 
 

@@ -14,6 +14,7 @@ from laneway.cli.planning.sources import fleet_of
 from laneway.cli.planning.wanted import in_full
 from laneway.cli.statuses import ExitStatus
 from laneway.core.fleet.model import Fleet
+from laneway.core.fleet.movable import can_restart
 from laneway.core.fleet.moves import Moves, Outcome, least_moves
 from laneway.views.planning import moves as said
 
@@ -59,3 +60,5 @@ def report(found: Moves) -> Iterator[str]:
     yield from (f"  {one}" for one in (*said.proved(found), *said.before(found)))
     yield from (f"  {number}. {one}" for number, one in enumerate(said.moves(found), 1))
     yield from (f"  {one}" for one in (*said.after(found), *said.staying(found)))
+    if found.outcome is not Outcome.FOUND and any(map(can_restart, found.stay.values())):
+        yield "  -> To allow restarts of VMs that are not live-migratable: add --restart"

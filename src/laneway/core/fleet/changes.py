@@ -133,7 +133,7 @@ def _carry_out(before: Changed, change: Change) -> Changed:
 def _add_vms(before: Changed, change: AddVms) -> Changed:
     _counts(change.requests)
     if not 1 <= change.count <= MOST_VMS:
-        raise ChangeError(f"{change.count} VMs: use 1 to {MOST_VMS}")
+        raise ChangeError(f"VMs to add: {change.count}; use 1 to {MOST_VMS}")
     names = {vm.name for vm in before.fleet.vms}
     new: list[Vm] = []
     number = 0

@@ -20,6 +20,8 @@ from laneway.core.fleet.model import Fleet, Gpu, Node, Vgpu, Vm
 from laneway.core.gpu.modes import Mode
 from laneway.core.ledger.facts import Phase
 
+_NOT_MIGRATABLE = "it is not live-migratable"
+_NOT_KNOWN = "it is not known whether it is live-migratable"
 _SHARED_BY_TIME = ("", Mode.SAME_SIZE, Mode.MIXED_SIZE)
 
 
@@ -104,9 +106,13 @@ def _stays(vm: Vm | None, fleet: Fleet, legs: list[Leg], others: set[str], *, re
     if any(fleet.gpus[leg.gpu].mode not in _SHARED_BY_TIME for leg in legs):
         return "its vGPU is in a GPU instance"
     if _how(vm) is How.RESTART and not restart:
-        unknown = vm.migratable is None
-        return f"it is not {'known whether it is ' if unknown else ''}live-migratable"
+        return _NOT_KNOWN if vm.migratable is None else _NOT_MIGRATABLE
     return ""
+
+
+def can_restart(why: str) -> bool:
+    """Whether a holder that stays for this reason would move if it might be restarted."""
+    return why in {_NOT_MIGRATABLE, _NOT_KNOWN}
 
 
 def may_go(

@@ -23,9 +23,9 @@ import msgspec
 
 from laneway.core.fleet import board
 from laneway.core.fleet.model import Fleet, Gpu
-from laneway.core.fleet.movable import How, Unit, units, unused
+from laneway.core.fleet.movable import How, Unit, takes_vgpus, units, unused
 from laneway.core.fleet.moves_search import Assignment, Search, TooLongError
-from laneway.core.vgpu.placement import Carried, arrange
+from laneway.core.vgpu.placement import Carried, arrange, most
 
 MOST_MOVES = 4
 EFFORT = 200_000
@@ -95,6 +95,8 @@ def least_moves(
     `restart`: running VMs that cannot be migrated may be restarted.
     """
     movable, stay = units(fleet, restart=restart)
+    if not _suffices_empty(fleet, wanted):
+        return Moves(Outcome.NONE, limit, limit, stay=stay)
     search = Search(fleet, movable, effort)
     for budget in range(limit + 1):
         try:
@@ -114,6 +116,22 @@ def least_moves(
         except TooLongError:
             return Moves(Outcome.UNDECIDED, limit, budget - 1, stay=stay)
     return Moves(Outcome.NONE, limit, limit, stay=stay)
+
+
+def _suffices_empty(fleet: Fleet, wanted: Mapping[str, int]) -> bool:
+    """Whether each profile alone would fit if nothing held a GPU: the search need not prove it."""
+    usable = [gpu for gpu, takes in zip(fleet.gpus, takes_vgpus(fleet), strict=True) if takes]
+    return all(
+        count <= sum(_most(gpu, profile) for gpu in usable) for profile, count in wanted.items()
+    )
+
+
+def _most(gpu: Gpu, profile: str) -> int:
+    card = board.card(gpu)
+    if profile not in card.kinds:
+        return 0
+    count = most(card, (), profile, mixed=board.is_mixed(gpu))
+    return min(count, gpu.functions) if gpu.functions else count
 
 
 Step = tuple[Unit, tuple[int, ...]]

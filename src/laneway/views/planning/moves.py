@@ -42,7 +42,8 @@ def moves(found: Moves) -> Iterator[str]:
 def after(found: Moves) -> Iterator[str]:
     """Where there is room then."""
     for (profile, gpu), count in Counter(found.places).items():
-        yield f"then room for {short_name(profile)}{f'={count}' * (count > 1)} on {gpu}"
+        then = "then " if found.moves or found.in_the_way else ""
+        yield f"{then}room for {short_name(profile)}{f'={count}' * (count > 1)} on {gpu}"
 
 
 def staying(found: Moves) -> Iterator[str]:

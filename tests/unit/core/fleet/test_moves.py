@@ -57,6 +57,13 @@ def fleet(*gpus: Gpu, stopped: tuple[str, ...] = (), fixed: tuple[str, ...] = ()
     return Fleet(nodes=tuple(Node(name=one) for one in nodes), gpus=gpus, vms=tuple(vms))
 
 
+def test_more_than_empty_gpus_hold_is_no_without_a_search() -> None:
+    gpus = fleet(*(gpu(f"g{number}", f"n{number}", Mode.SAME_SIZE) for number in range(4)))
+
+    assert least_moves(gpus, {Q8: 9}, effort=1).outcome is Outcome.NONE
+    assert least_moves(gpus, {Q8: 8}).outcome is Outcome.FOUND
+
+
 def moved(found: Moves) -> list[tuple[str, str]]:
     return [(one.vm, one.legs[0].target) for one in found.moves]
 
