@@ -90,6 +90,7 @@ def of_ledger(
                 labels=demand.labels,
                 created=demand.created,
                 migratable=demand.migratable,
+                stopping=demand.stopping,
             )
             for consumer, demand in sorted(demands.items(), key=lambda pair: pair[0])
         ),

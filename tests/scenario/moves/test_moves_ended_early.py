@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,14 @@ import msgspec
 import pytest
 
 from kapilite.credentials import kubeconfig
+from laneway.changes.moving.all_moves import Result
 from laneway.changes.moving.work import MovesListener
 from laneway.cli.planning.moving import work_of
 from laneway.core.fleet.moves import least_moves
 from laneway.kube.config import load
 from laneway.kube.kubevirt import MIGRATIONS, VIRTUAL_MACHINES
 from laneway.kube.resource import Resource
+from laneway.simcluster.kubevirt.objects import FINALIZER_INSTANCE, INSTANCES
 from laneway.simcluster.objects import NODES, Node
 from support.commands import Laneway, ended, shell
 from support.commands import started as command
@@ -186,6 +189,45 @@ async def test_a_vm_that_does_not_start_in_time_starts_again_where_it_was(
     assert (result.failed, result.kept, result.left) == (found.moves[0], (), ())
     assert "default/on-node1 runs on node node1 with vGPUs of node1-000008000" in result.states
     await as_before(world, nodes)
+
+
+async def test_a_vm_that_stops_for_longer_than_the_time_limit_starts_again_afterwards(
+    world: World, nodes: list[SimNode]
+) -> None:
+    found = await proposed(world, restart=True)
+    held = {"metadata": {"finalizers": [FINALIZER_INSTANCE, "example.com/slow"]}}
+    await world.client.patch(INSTANCES, "on-node1", held, NAMESPACE)
+    result = await carried_out(world, found, seconds=3)
+    assert result.kept == ("could not start default/on-node1 again: not finished within 3 s",)
+    [state] = [one for one in result.states if one.startswith("default/on-node1 ")]
+    assert state.startswith("default/on-node1 is stopping on node node1")
+    seen = await work_of(world.client, 60, MovesListener()).look()
+    assert least_moves(seen.fleet, WANTED, restart=True).moves[0].vm != "default/on-node1"
+    free = {"metadata": {"finalizers": None}}  # KubeVirt has taken off its own.
+    await world.client.patch(INSTANCES, "on-node1", free, NAMESPACE)
+    await as_before(world, nodes)
+
+
+async def test_a_vm_that_is_interrupted_while_it_starts_runs_again_where_it_was(
+    world: World, nodes: list[SimNode]
+) -> None:
+    await world.vgpu("node2-000008005", Q8)
+    await world.allocatable("node2", RESOURCE, 2)
+    found = await proposed(world, restart=True)
+    starting = "waiting until default/on-node1 runs"
+    moving: asyncio.Task[Result]
+
+    async def interrupt() -> None:
+        moving.cancel()
+
+    hook = Hooked(starting, interrupt)
+    moving = asyncio.create_task(carried_out(world, found, hook))
+    result = await moving
+    assert (result.interrupted, result.kept) == (True, ())
+    assert (await world.running("on-node1")).status.node_name == "node1"
+    vm = await world.client.get(VIRTUAL_MACHINES, "on-node1", NAMESPACE)
+    assert (vm.spec.run_strategy, vm.spec.template.spec.node_selector) == ("Always", {})
+    assert [profiles(node) for node in nodes] == [[Q8], [Q8, Q8]]
 
 
 async def test_an_interrupted_move_is_undone(

@@ -161,13 +161,25 @@ async def _migrate(work: Work, started: _Started, undo: Undo) -> None:
 
 async def _restart(work: Work, started: _Started, undo: Undo) -> None:
     name, move = started.name, started.move
-    vm = await vms.get(work, name)
+    vm, before = await vms.get(work, name), await vms.running(work, name)
+    uid = before.metadata.uid if before is not None else ""
+    fleet = (await work.look()).fleet
+    here, there = _hostname(fleet, move.source), started.hostname
+    bound = LABEL_HOSTNAME in vm.spec.template.spec.node_selector
 
-    async def start_again() -> None:
-        await vms.start_if_stopped(work, vm, name)
+    async def unpin() -> None:
+        for node in (here, there):
+            await vms.unpin(work, name, node)
 
-    # Last of all, when its former vGPUs are there and the new ones are not.
-    undo.add(f"start {name.title} again", start_again, last=True)
+    # It runs again before the new vGPUs are removed, which may take long. On the same node it could
+    # get those again: there it starts when they are gone.
+    undo.add(
+        f"start {name.title} again",
+        lambda: vms.put_back(work, vm, uid, name, here),
+        last=move.source == move.target,
+    )
+    if not bound:
+        undo.add(f"let {name.title} start on any node again", unpin, last=True)
     await vms.stop(work, vm, name)
     if move.source == move.target:
         seen = await until(work, lambda now: _still_has(now, move))
@@ -175,20 +187,18 @@ async def _restart(work: Work, started: _Started, undo: Undo) -> None:
         await until(work, lambda now: _still_has(now, move) or _has_left(now, move))
         for leg in move.legs:
             await _removed(work, leg.vgpu, undo)
-    node = started.hostname
-    bound = LABEL_HOSTNAME in vm.spec.template.spec.node_selector
     pinned = not bound and again.needs_pin((await work.look()).fleet, move)
     if pinned:
-        undo.add(f"let {name.title} start on any node again", lambda: vms.unpin(work, name, node))
-        await vms.pin(work, name, node)
-    undo.add(f"stop {name.title}", lambda: vms.stop_if_running(work, name))
+        await vms.pin(work, name, there)
+    if move.source == move.target:  # Elsewhere that is a part of starting it again.
+        undo.add(f"stop {name.title}", lambda: vms.halt(work, name))
     instance = await vms.start(work, vm, name)
     if instance.status.node_name != move.target:
         raise ChangeError(
             f"{name.title} has started on node {instance.status.node_name}, not on {move.target}"
         )
     if pinned:
-        await vms.unpin(work, name, node)
+        await vms.unpin(work, name, there)
 
 
 def _still_has(now: Seen, move: Move) -> str:

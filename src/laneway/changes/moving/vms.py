@@ -55,12 +55,16 @@ def name_of(vm: str) -> Name:
     return Name(namespace, name)
 
 
+class GoneError(ChangeError):
+    """The VM was deleted."""
+
+
 async def get(work: Work, vm: Name) -> VirtualMachine:
-    """The VM. Raises ChangeError where there is none."""
+    """The VM. Raises GoneError where there is none."""
     try:
         return await work.client.get(VIRTUAL_MACHINES, vm.name, vm.namespace)
     except NotFoundError:
-        raise ChangeError(f"there is no VirtualMachine {vm.title}") from None
+        raise GoneError(f"{vm.title} is not there any more") from None
 
 
 # ------------------------------------------------------------------------------- its reservation
@@ -76,7 +80,7 @@ async def record(work: Work, vm: Name, instead: Mapping[str, Held]) -> None:
     for attempt in range(_ATTEMPTS):
         stored = await work.client.get(vms.STORED, vm.name, vm.namespace)
         now = await get(work, vm)
-        if _runs(now) != _runs(first) or await _running(work, vm) is not None:
+        if _runs(now) != _runs(first) or await running(work, vm) is not None:
             break
         body: dict[str, Json] = {
             "metadata": {
@@ -139,7 +143,10 @@ async def unpin(work: Work, vm: Name, node: str) -> None:
     """Take that off again, unless it says something else now."""
     path = f"/spec/template/spec/nodeSelector/{LABEL_HOSTNAME.replace('/', '~1')}"
     body = [{"op": "test", "path": path, "value": node}, {"op": "remove", "path": path}]
-    found = await get(work, vm)
+    try:
+        found = await get(work, vm)
+    except GoneError:
+        return
     if found.spec.template.spec.node_selector.get(LABEL_HOSTNAME) == node:
         await work.client.patch(
             VIRTUAL_MACHINES, vm.name, body, vm.namespace, patch_type=PatchType.JSON
@@ -151,18 +158,37 @@ async def unpin(work: Work, vm: Name, node: str) -> None:
 
 async def stop(work: Work, vm: VirtualMachine, name: Name) -> None:
     """Stop it, and wait until its instance is gone."""
-    await vms.stop(work.client, vm)
+    stopping = asyncio.ensure_future(vms.stop(work.client, vm))
+    try:
+        await asyncio.shield(stopping)
+    except asyncio.CancelledError:
+        # Whether it is asked to stop has to be known to what starts it again.
+        await asyncio.wait({stopping})
+        raise
     await _stopped(work, name)
 
 
-async def stop_if_running(work: Work, name: Name) -> None:
-    """Have it not run, however far a start has come; wait until its instance is gone."""
+async def halt(work: Work, name: Name) -> None:
+    """Have it not run, however far a start or a stop has come.
+
+    What stops need not be waited for: KubeVirt starts it again once that is over.
+    """
     vm = await get(work, name)
-    if await _running(work, name) is not None:
-        await vms.stop(work.client, vm)
+    if await running(work, name) is not None:
+        if not _is_halted(vm):
+            await vms.stop(work.client, vm)
     elif (spec := vms.run_spec(vm, start=False)) is not None:
         await work.client.patch(VIRTUAL_MACHINES, name.name, {"spec": spec}, name.namespace)
-    await _stopped(work, name)
+
+    def waits_for(instance: VirtualMachineInstance | None) -> str:
+        return f"waiting until {name.title} stops" if _is_there(instance) else ""
+
+    await _instance(work, name, waits_for)
+
+
+def _is_halted(vm: VirtualMachine) -> bool:
+    """Whether it is asked to stop already."""
+    return vm.spec.running is False or vm.spec.run_strategy == "Halted"
 
 
 async def _stopped(work: Work, name: Name) -> None:
@@ -172,20 +198,44 @@ async def _stopped(work: Work, name: Name) -> None:
     await _instance(work, name, waits_for)
 
 
-async def _running(work: Work, name: Name) -> VirtualMachineInstance | None:
+async def running(work: Work, name: Name) -> VirtualMachineInstance | None:
+    """Its instance, unless that has ended or is about to."""
     try:
         found = await work.client.get(INSTANCES, name.name, name.namespace)
     except NotFoundError:
         return None
-    return None if found.status.phase in ENDED or found.metadata.deletion_timestamp else found
+    return found if _is_there(found) else None
 
 
-async def start_if_stopped(work: Work, before: VirtualMachine, name: Name) -> None:
-    """Have it run as before a stop, however far that has come; wait until it runs."""
-    now = await get(work, name)
-    if await _running(work, name) is None or _runs(now) != _runs(before):
-        await _stopped(work, name)
-        await start(work, before, name)
+def _is_there(instance: VirtualMachineInstance | None) -> bool:
+    """Whether there is an instance that runs or is about to, and is not about to end."""
+    if instance is None or instance.metadata.deletion_timestamp:
+        return False
+    return instance.status.phase not in ENDED
+
+
+async def put_back(work: Work, before: VirtualMachine, uid: str, name: Name, node: str) -> None:
+    """Have it run as before a stop, on this node, however far the stop and a start have come.
+
+    `uid`: of its instance before the stop. The run strategy is put back before the stop is over, so
+    a VM that stops for longer than the time limit starts again all the same. It is bound to
+    the node until `unpin`. Nothing is done where the VM is deleted.
+    """
+    bound = LABEL_HOSTNAME in before.spec.template.spec.node_selector
+    try:
+        now, instance = await get(work, name), await running(work, name)
+        if instance is not None and instance.metadata.uid == uid and _runs(now) == _runs(before):
+            return  # The stop was never begun.
+        while True:
+            await halt(work, name)
+            if not bound:
+                await pin(work, name, node)
+            instance = await start(work, before, name, "" if bound else node)
+            if bound or _bound_to(instance) == node:
+                return
+            # KubeVirt made it of what the VM said before it was bound.
+    except GoneError:
+        return
 
 
 def _runs(vm: VirtualMachine) -> tuple[bool | None, str]:
@@ -193,22 +243,32 @@ def _runs(vm: VirtualMachine) -> tuple[bool | None, str]:
     return vm.spec.running, vm.spec.run_strategy
 
 
-async def start(work: Work, before: VirtualMachine, name: Name) -> VirtualMachineInstance:
-    """Start it as its spec was `before`, and wait until it runs. Raises ChangeError."""
+async def start(
+    work: Work, before: VirtualMachine, name: Name, node: str = ""
+) -> VirtualMachineInstance:
+    """Start it as its spec was `before`, and wait until it runs. Raises ChangeError.
+
+    `node`: to which it is bound; an instance that is not is given as soon as it is there.
+    """
     now = await get(work, name)
     if _runs(now) != _runs(before):
         running, strategy = _runs(before)
         fields = {"running": running, "runStrategy": strategy or None}
         await work.client.patch(VIRTUAL_MACHINES, name.name, {"spec": fields}, name.namespace)
     else:
+        await _stopped(work, name)  # KubeVirt starts it only then.
         await vms.start(work.client, now)
     last = ""
 
     def waits_for(instance: VirtualMachineInstance | None) -> str:
         nonlocal last
+        if instance is not None and instance.metadata.deletion_timestamp:
+            return f"waiting until {name.title} has stopped"
         if instance is not None and instance.status.phase in ENDED:
             raise ChangeError(f"{name.title} has ended at once: {_why(instance)}")
         if instance is not None and instance.status.phase == "Running":
+            return ""
+        if instance is not None and node not in ("", _bound_to(instance)):
             return ""
         phase = instance.status.phase if instance is not None else ""
         why = _why(instance) if instance is not None else ""
@@ -219,6 +279,10 @@ async def start(work: Work, before: VirtualMachine, name: Name) -> VirtualMachin
     if found is None:
         raise AssertionError("a VM that runs has an instance")
     return found
+
+
+def _bound_to(instance: VirtualMachineInstance) -> str | None:
+    return instance.spec.node_selector.get(LABEL_HOSTNAME)
 
 
 def _why(instance: VirtualMachineInstance) -> str:

@@ -62,7 +62,12 @@ def of_vm(
         if vm is None:
             return demand
         return msgspec.structs.replace(
-            demand, created=vm.metadata.creation_timestamp, labels=vm.metadata.labels
+            demand,
+            created=vm.metadata.creation_timestamp,
+            labels=vm.metadata.labels,
+            stopping=demand.stopping
+            or vm.spec.run_strategy == "Halted"
+            or vm.spec.running is False,
         )
     if vm is None or vm.metadata.deletion_timestamp:
         return None
@@ -133,6 +138,7 @@ def _active(instance: VirtualMachineInstance, place: Callable[[str], str]) -> De
         created=instance.metadata.creation_timestamp,
         labels=instance.metadata.labels,
         migratable=is_migratable(instance),
+        stopping=bool(instance.metadata.deletion_timestamp),
     )
 
 

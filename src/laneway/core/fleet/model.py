@@ -113,6 +113,8 @@ class Vm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
     created: str = ""
     migratable: bool | None = None
     """Whether it can be moved while it runs (its own settings allow it); None: not known."""
+    stopping: bool = False
+    """It runs, and is about to stop."""
 
 
 class Fleet(

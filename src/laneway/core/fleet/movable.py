@@ -99,6 +99,8 @@ def _stays(vm: Vm | None, fleet: Fleet, legs: list[Leg], others: set[str], *, re
         return "nothing is known about it"
     if vm.name.startswith("pod "):
         return "a pod cannot be moved"
+    if vm.stopping:
+        return "it is stopping"
     if vm.phase is Phase.PENDING:
         return "it is about to start"
     if vm.name in others:

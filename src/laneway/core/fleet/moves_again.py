@@ -122,6 +122,10 @@ def state_of(fleet: Fleet, vm: str) -> str:
     if found is None:
         return f"{vm} is not there any more"
     where = ", ".join(dict.fromkeys(held(fleet, vm).values()))
+    if found.stopping:
+        return (
+            f"{vm} is stopping on node {found.node}{f'; it has vGPUs of {where}' if where else ''}"
+        )
     if found.phase is Phase.RUNNING:
         return f"{vm} runs on node {found.node}{f' with vGPUs of {where}' if where else ''}"
     if found.phase is Phase.PENDING:

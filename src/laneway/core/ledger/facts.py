@@ -76,6 +76,8 @@ class Demand(msgspec.Struct, frozen=True):
     labels: Mapping[str, str] = {}
     migratable: bool | None = None
     """Whether KubeVirt can move it to another node while it runs; None: KubeVirt does not say."""
+    stopping: bool = False
+    """It runs, and is about to stop."""
 
 
 class NodeFact(msgspec.Struct, frozen=True):
