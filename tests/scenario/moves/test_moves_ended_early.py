@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from kapilite.credentials import kubeconfig
+from laneway.changes.moving import lock
 from laneway.changes.moving.all_moves import Result
 from laneway.changes.moving.work import MovesListener
 from laneway.cli.planning.moving import work_of
@@ -246,6 +247,15 @@ async def test_an_interrupted_move_is_undone(
     await as_before(world, nodes)
 
 
+async def test_only_one_makes_moves_at_a_time(
+    world: World, nodes: list[SimNode], laneway: Laneway
+) -> None:
+    async with lock.alone(work_of(world.client, 60, MovesListener())):
+        refused = await laneway(*APPLY, "--restart", status=1)
+    assert "another laneway plan moves is at work" in refused.err
+    await as_before(world, nodes)
+
+
 async def test_a_layout_of_several_gpus_is_named_before_anything_is_changed(
     world: World, laneway: Laneway
 ) -> None:
@@ -267,6 +277,8 @@ async def test_nothing_is_changed_without_the_rights_or_without_an_answer(
     assert refused.err.splitlines() == [
         "you may not patch vgpudevices.devices.harvesterhci.io.",
         "you may not patch virtualmachines.kubevirt.io in namespace default.",
+        "you may not create leases.coordination.k8s.io in namespace default.",
+        "you may not patch leases.coordination.k8s.io in namespace default.",
         "laneway: refused; nothing was changed",
     ]
     await as_before(world, nodes)

@@ -11,13 +11,14 @@ from typing import Any
 
 from laneway.api import VGPUDevice, VGPULayout
 from laneway.changes.errors import ChangeError
-from laneway.changes.moving import vgpus, vms
+from laneway.changes.moving import lock, vgpus, vms
 from laneway.changes.moving.work import Seen, Work
 from laneway.core.fleet.movable import How
 from laneway.core.fleet.moves import Moves
 from laneway.kube.access import Right, may
 from laneway.kube.errors import KubeError, UnauthorizedError
 from laneway.kube.kubevirt import MIGRATIONS, VIRTUAL_MACHINES
+from laneway.kube.leader import LEASES
 from laneway.kube.resource import Resource, served
 
 
@@ -97,6 +98,8 @@ def _rights(seen: Seen, found: Moves) -> Iterator[Right]:
             yield _right("delete", MIGRATIONS, namespace)
         else:
             yield _right("patch", VIRTUAL_MACHINES, namespace)
+    for verb in ("create", "get", "patch"):
+        yield _right(verb, LEASES, lock.NAMESPACE)
 
 
 def _right(verb: str, resource: Resource[Any], namespace: str = "") -> Right:

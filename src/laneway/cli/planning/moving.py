@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import click
 
-from laneway.changes.moving import all_moves
+from laneway.changes.moving import all_moves, lock
 from laneway.changes.moving.all_moves import Result
 from laneway.changes.moving.before import against
 from laneway.changes.moving.work import MovesListener, Seen, Work
@@ -87,6 +87,11 @@ def _carried_out(
         seen = await work.look()
         for why in seen.fleet.unreadable:
             click.echo(one_line(f"laneway: warning: {why}"), err=True)
+        if seen.fleet.unreadable:
+            raise Failure(
+                "refused; nothing was changed: the cluster cannot be read completely, and what "
+                "cannot be seen may hold what the moves need"
+            )
         plan = propose(seen.fleet)
         return plan, await against(work, seen, plan.found)
 
@@ -104,9 +109,9 @@ def _carried_out(
     confirm(plan.found, apply)
 
     async def moved(client: Client) -> Result:
-        return await all_moves.carry_out(
-            work_of(client, apply.seconds, _Printer()), plan.found, plan.wanted
-        )
+        work = work_of(client, apply.seconds, _Printer())
+        async with lock.alone(work):
+            return await all_moves.carry_out(work, plan.found, plan.wanted)
 
     result = connection.ask(moved, where)
     _tell(result, plan, apply)
