@@ -91,6 +91,7 @@ async def test_a_vm_that_is_started_while_it_moves_gets_back_what_was_kept_for_i
     await reserved(world, ON_1)
 
     async def start() -> None:
+        await cordoned(world, "node2")  # or it may get the vGPU that has just been made there
         await world.run_vm("on-node1", on=True)
         await world.running("on-node1")
 

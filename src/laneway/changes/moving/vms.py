@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from laneway.api import ObjectMeta
 from laneway.changes import vms, watching
@@ -141,13 +141,16 @@ async def pin(work: Work, vm: Name, node: str) -> None:
 
 async def unpin(work: Work, vm: Name, node: str) -> None:
     """Take that off again, unless it says something else now."""
-    path = f"/spec/template/spec/nodeSelector/{LABEL_HOSTNAME.replace('/', '~1')}"
-    body = [{"op": "test", "path": path, "value": node}, {"op": "remove", "path": path}]
+    path, pinned = "/spec/template/spec/nodeSelector", {LABEL_HOSTNAME: node}
+    value: Any = pinned
     try:
-        found = await get(work, vm)
+        found = (await get(work, vm)).spec.template.spec.node_selector
     except GoneError:
         return
-    if found.spec.template.spec.node_selector.get(LABEL_HOSTNAME) == node:
+    if found != pinned:  # Others stay. Without any, the VM is as it was: it has no such field.
+        path, value = f"{path}/{LABEL_HOSTNAME.replace('/', '~1')}", node
+    body = [{"op": "test", "path": path, "value": value}, {"op": "remove", "path": path}]
+    if found.get(LABEL_HOSTNAME) == node:
         await work.client.patch(
             VIRTUAL_MACHINES, vm.name, body, vm.namespace, patch_type=PatchType.JSON
         )

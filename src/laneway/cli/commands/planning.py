@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from click.core import ParameterSource
 
 from laneway.cli import completion
 from laneway.cli.cluster_options import ClusterChoice, cluster_options
@@ -232,6 +233,11 @@ def moves(
     if not applied:
         if yes:
             raise click.UsageError("--yes answers the question of --apply, which is not given")
+        if (
+            click.get_current_context().get_parameter_source("timeout")
+            is ParameterSource.COMMANDLINE
+        ):
+            raise click.UsageError("--timeout bounds the moves of --apply, which is not given")
         return answer(profiles, source, limit, output, where, restart=restart)
     if source is not None:
         raise click.UsageError(

@@ -69,8 +69,9 @@ def carry_out(
     if output is None:
         return _carried_out(propose, report, apply, where)[0]
     with contextlib.redirect_stdout(sys.stderr):
-        status, result = _carried_out(propose, report, apply, where)
-    document = {name: getattr(result, name) for name in Result.__struct_fields__}
+        status, found, result = _carried_out(propose, report, apply, where)
+    parts = (found, result)
+    document = {name: getattr(one, name) for one in parts for name in one.__struct_fields__}
     names = [move.vm for move in result.done]
     show(View(document=document, names=names, text=lambda _: ""), output)
     return status
@@ -81,7 +82,9 @@ def _carried_out(
     report: Callable[[Moves], Iterator[str]],
     apply: Apply,
     where: ClusterChoice,
-) -> tuple[int, Result]:
+) -> tuple[int, Moves, Result]:
+    """The exit status, the proposal, and what came of it."""
+
     async def proposed(client: Client) -> tuple[Plan, tuple[str, ...]]:
         work = work_of(client, apply.seconds, _Printer())
         seen = await work.look()
@@ -99,9 +102,9 @@ def _carried_out(
     for line in report(plan.found):
         click.echo(line)
     if plan.found.outcome is not Outcome.FOUND:
-        return ExitStatus.NO, Result(done=())
+        return ExitStatus.NO, plan.found, Result(done=())
     if not (plan.found.moves or plan.found.in_the_way):
-        return ExitStatus.DONE, Result(done=())
+        return ExitStatus.DONE, plan.found, Result(done=())
     if reasons:
         for reason in reasons:
             click.echo(one_line(f"{reason}."), err=True)
@@ -115,7 +118,7 @@ def _carried_out(
 
     result = connection.ask(moved, where)
     _tell(result, plan, apply)
-    return ExitStatus.DONE, result
+    return ExitStatus.DONE, plan.found, result
 
 
 def work_of(client: Client, seconds: int, listener: MovesListener) -> Work:
@@ -141,7 +144,13 @@ def confirm(found: Moves, apply: Apply) -> None:
             "the moves without a question, add --yes"
         )
     question = f"Make {'this move' if len(found.moves) == 1 else 'these changes'} now?"
-    if not click.confirm(question, err=True):
+    try:
+        agreed = click.confirm(question, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        interrupts.say("; nothing was changed")
+        raise
+    if not agreed:
         raise Failure("nothing was changed")
 
 
