@@ -58,6 +58,16 @@ def test_none_within_the_limit_is_a_no_with_the_reasons_of_those_that_stay(tmp_p
     assert (asked.return_value, asked.output) == (3, _NONE)
 
 
+def test_a_fleet_that_cannot_be_read_completely_is_no_proof_of_a_no(tmp_path: Path) -> None:
+    fleet = read(_EXAMPLE.read_bytes())
+    partly = msgspec.structs.replace(fleet, unreadable=("VMs cannot be listed",))
+    file = tmp_path / "fleet.json"
+    file.write_text(write(partly, as_json=True))
+
+    assert "it is not known" in str(_ask("L40S-48Q=9", source=str(file)).exception)
+    assert _ask("L40S-24Q", source=str(file)).return_value == 0
+
+
 def test_an_unfinished_search_is_told_with_what_is_proved() -> None:
     fleet = read(_EXAMPLE.read_bytes())
     unknown = "Not known: the search ended before it had an answer."

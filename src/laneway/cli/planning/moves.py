@@ -43,7 +43,13 @@ def answer(
 
     if apply is not None:
         return carry_out(propose, report, apply, output, where)
-    found = propose(fleet_of(source, where)).found
+    fleet = fleet_of(source, where)
+    found = propose(fleet).found
+    if fleet.unreadable and found.outcome is Outcome.NONE:
+        raise Failure(
+            "it is not known whether moves make room: what can be read has none, and not all can "
+            "be read"
+        )
     lines = list(report(found))
     view = View(
         document={name: getattr(found, name) for name in Moves.__struct_fields__},
