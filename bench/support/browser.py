@@ -54,7 +54,7 @@ class Browser(NamedTuple):
 
 async def sign_in(base: str, token: str) -> Browser:
     """Sign in at an address; close the session at the end."""
-    jar = aiohttp.CookieJar(unsafe=True, treat_as_secure_origin=[base])  # type: ignore[list-item]
+    jar = aiohttp.CookieJar(unsafe=True, treat_as_secure_origin=base)
     session = aiohttp.ClientSession(
         cookie_jar=jar,
         connector=aiohttp.TCPConnector(limit=0),

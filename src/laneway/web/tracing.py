@@ -1,8 +1,8 @@
 """The writes of users as spans, each in the trace of what it made of its object.
 
-A span is told of a write that succeeded: only its answer says which object it was, and which
-generation of it. The webhook tells of those that it refuses. Nothing is told of dry runs, and of
-writes that touch no desired state.
+A write has a span once it has succeeded: only its answer says which object it was, and which
+generation of it. Those that the webhook refuses have one from there. Dry runs and writes that touch
+no desired state have none.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ import msgspec
 from laneway.changes.answered import words_of
 from laneway.changes.errors import ChangeError
 from laneway.changes.moving import one_move, vgpus
+from laneway.changes.moving.before import unreadable
 from laneway.changes.moving.undoing import Undo
 from laneway.changes.moving.work import Seen, Work
 from laneway.core.fleet import moves_again as again
@@ -92,10 +93,8 @@ class _Run:
 
     async def _seen(self) -> Seen:
         seen = await self._work.look()
-        if seen.fleet.unreadable:
-            raise _EndedError(
-                f"the cluster cannot be read completely: {'; '.join(seen.fleet.unreadable)}"
-            )
+        if why := unreadable(seen):
+            raise _EndedError(why)
         return seen
 
     async def _one(self, move: Move, clear: tuple[str, ...]) -> None:

@@ -22,13 +22,14 @@ from laneway.kube.leader import LEASES
 from laneway.kube.resource import Resource, served
 
 
+def unreadable(seen: Seen) -> str:
+    """Why nothing can be planned: what cannot be seen may hold what the moves need."""
+    parts = "; ".join(seen.fleet.unreadable)
+    return f"the cluster cannot be read completely: {parts}" if parts else ""
+
+
 async def against(work: Work, seen: Seen, found: Moves) -> tuple[str, ...]:
     """Every reason, a whole text each; none: the moves can begin."""
-    if seen.fleet.unreadable:
-        # What cannot be seen may hold what the moves need.
-        return tuple(
-            f"the cluster cannot be read completely: {why}" for why in seen.fleet.unreadable
-        )
     reasons = [*_of_gpus(seen, found), *await _of_vms(work, found)]
     lacking = await _lacking(work, seen, found)
     return tuple(dict.fromkeys((*lacking, *reasons)))

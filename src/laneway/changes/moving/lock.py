@@ -17,6 +17,8 @@ from laneway.kube.leader import Election, Timing
 NAMESPACE = "default"
 """There is one in every cluster."""
 NAME = "laneway-plan-moves"
+_SILENT_SECONDS = 1.0
+"""For so long a wait is not worth a line."""
 
 
 @contextlib.asynccontextmanager
@@ -40,6 +42,11 @@ async def alone(work: Work) -> AsyncGenerator[None, None]:
     identity = f"laneway-plan-moves-{secrets.token_hex(4)}"
     election = Election(work.client, NAMESPACE, NAME, identity, timing=timing)
     holding = asyncio.create_task(election.run(hold))
+    waiting = asyncio.get_running_loop().call_later(
+        _SILENT_SECONDS,
+        work.listener.progress,
+        "waiting until no other laneway plan moves is at work",
+    )
     try:
         try:
             # A holder that was killed is silent for as long as its lease lasts.
@@ -51,6 +58,8 @@ async def alone(work: Work) -> AsyncGenerator[None, None]:
             else:
                 words = f"the lease {NAMESPACE}/{NAME} cannot be taken"
             raise ChangeError(f"{words}; nothing was changed") from None
+        finally:
+            waiting.cancel()
         yield
     finally:
         over = True

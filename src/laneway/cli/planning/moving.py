@@ -16,7 +16,7 @@ import click
 
 from laneway.changes.moving import all_moves, lock
 from laneway.changes.moving.all_moves import Result
-from laneway.changes.moving.before import against
+from laneway.changes.moving.before import against, unreadable
 from laneway.changes.moving.work import MovesListener, Seen, Work
 from laneway.cli import connection, fleet, interrupts, progress
 from laneway.cli.cluster_options import ClusterChoice
@@ -88,13 +88,8 @@ def _carried_out(
     async def proposed(client: Client) -> tuple[Plan, tuple[str, ...]]:
         work = work_of(client, apply.seconds, _Printer())
         seen = await work.look()
-        for why in seen.fleet.unreadable:
-            click.echo(one_line(f"laneway: warning: {why}"), err=True)
-        if seen.fleet.unreadable:
-            raise Failure(
-                "refused; nothing was changed: the cluster cannot be read completely, and what "
-                "cannot be seen may hold what the moves need"
-            )
+        if why := unreadable(seen):
+            raise Failure(f"nothing was changed: {why}")
         plan = propose(seen.fleet)
         return plan, await against(work, seen, plan.found)
 

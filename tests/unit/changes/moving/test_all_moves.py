@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from laneway.changes.moving.all_moves import carry_out
-from laneway.changes.moving.before import against
 from laneway.changes.moving.work import MovesListener, Seen, Work
 from laneway.core.fleet.model import Fleet
 from laneway.core.fleet.movable import How
@@ -24,12 +23,6 @@ def work() -> Work:
         return Seen(Fleet(unreadable=(NOT_LISTED,)), {})
 
     return Work(nothing, look, 1, MovesListener())
-
-
-async def test_no_move_begins_where_something_may_not_be_seen() -> None:
-    seen = await work().look()
-    [reason] = await against(work(), seen, FOUND)
-    assert reason == f"the cluster cannot be read completely: {NOT_LISTED}"
 
 
 async def test_moves_end_before_the_first_that_is_judged_without_seeing_all() -> None:
