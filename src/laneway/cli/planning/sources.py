@@ -91,8 +91,12 @@ def export(file: str, where: ClusterChoice, *, neutral: bool, force: bool) -> No
         click.echo(content, nl=False)
     else:
         capture.replace(os.path.realpath(file), content)
+    nodes, gpus, vms = (
+        f"{len(there)} {name}{'s' * (len(there) != 1)}"
+        for there, name in ((found.nodes, "node"), (found.gpus, "GPU"), (found.vms, "VM"))
+    )
     click.echo(
-        f"Exported {len(found.nodes)} nodes, {len(found.gpus)} GPUs and {len(found.vms)} VMs"
+        f"Exported {nodes}, {gpus} and {vms}"
         f"{'' if file == '-' else f' to {file}'}. The file has no serial numbers and no secrets.",
         err=True,
     )
