@@ -67,7 +67,7 @@ def chart(api: Administrator, tmp_path: Path) -> Path:
             webhooks = folder / "templates" / name
             webhooks.write_text(CONDITIONS.sub("", webhooks.read_text()))
         for path in (folder / "crds").iterdir():
-            text = yaml.safe_dump_all(map(_without_rules, yaml.safe_load_all(path.read_text())))
+            text = yaml.safe_dump_all(map(_without_news, yaml.safe_load_all(path.read_text())))
             path.write_text(text)
     return folder
 
@@ -76,15 +76,15 @@ def _kinds(api: Administrator, version: str) -> set[str]:
     return {one["kind"] for one in (api.call(version) or {"resources": []})["resources"]}
 
 
-def _without_rules(schema: Any) -> Any:
-    """A definition without rules in CEL, which apply patches of old servers stumble over."""
+def _without_news(schema: Any) -> Any:
+    """A definition without what apply patches of old servers stumble over."""
     if isinstance(schema, dict):
         return {
-            key: _without_rules(value)
+            key: _without_news(value)
             for key, value in schema.items()
-            if key != "x-kubernetes-validations"
+            if key not in ("x-kubernetes-validations", "selectableFields")
         }
-    return [_without_rules(one) for one in schema] if isinstance(schema, list) else schema
+    return [_without_news(one) for one in schema] if isinstance(schema, list) else schema
 
 
 @pytest.fixture

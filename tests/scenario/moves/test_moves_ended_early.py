@@ -19,7 +19,7 @@ from laneway.core.fleet.moves import least_moves
 from laneway.kube.config import load
 from laneway.kube.kubevirt import MIGRATIONS, VIRTUAL_MACHINES
 from laneway.kube.resource import Resource
-from laneway.simcluster.kubevirt.objects import FINALIZER_INSTANCE, INSTANCES
+from laneway.simcluster.kubevirt.objects import FINALIZER_INSTANCE, INSTANCES, Instance
 from laneway.simcluster.objects import NODES, Node
 from support.commands import Laneway, ended, shell
 from support.commands import started as command
@@ -230,6 +230,34 @@ async def test_a_vm_that_is_interrupted_while_it_starts_runs_again_where_it_was(
     vm = await world.client.get(VIRTUAL_MACHINES, "on-node1", NAMESPACE)
     assert (vm.spec.run_strategy, vm.spec.template.spec.node_selector) == ("Always", {})
     assert [profiles(node) for node in nodes] == [[Q8], [Q8, Q8]]
+
+
+async def test_a_vm_whose_pod_is_rejected_at_its_start_is_started_again(
+    world: World, nodes: list[SimNode]
+) -> None:
+    found = await proposed(world, restart=True)
+    last = (await world.running("on-node1")).metadata.uid
+    moving: asyncio.Task[Result]
+
+    def waits(one: Instance | None) -> bool:
+        return one is not None and one.metadata.uid != last and one.status.phase == "Scheduling"
+
+    async def reject() -> None:
+        """As a kubelet does that still sees the last pod."""
+        await cordoned(world, "node1")
+        moving.cancel()
+        await world.until(INSTANCES, "on-node1", waits, NAMESPACE)
+        rejected = {"type": "Ready", "status": "False", "message": "Pod was rejected"}
+        body = {"status": {"phase": "Failed", "conditions": [rejected]}}
+        await world.client.patch(INSTANCES, "on-node1", body, NAMESPACE)
+        await cordoned(world, "node1", on=False)
+
+    hook = Hooked(STOPPING, reject)
+    moving = asyncio.create_task(carried_out(world, found, hook))
+    result = await moving
+    assert (result.interrupted, result.kept) == (True, ())
+    assert "waiting until KubeVirt starts default/on-node1 again: Pod was rejected" in hook.told
+    await as_before(world, nodes)
 
 
 async def test_an_interrupted_move_is_undone(

@@ -67,9 +67,9 @@ async def test_each_write_of_a_cluster_is_the_beginning_of_its_trace(refusing: G
     assert {root(stored.metadata.uid, 1), root(stored.metadata.uid, 2)} <= told
     with pytest.raises(ForbiddenError):
         await guard.change_cluster("traced", gpu=9)
-    [refused] = [span for span in guard.spans if span.error]
-    assert "enough for" in refused.error
-    assert refused.id not in told
+    refused = [span for span in guard.spans if span.error]
+    assert refused  # Kubernetes before 1.28 asks twice: it evaluates no conditions of webhooks.
+    assert all("enough for" in span.error and span.id not in told for span in refused)
 
 
 async def test_mistakes_are_told_where_the_form_sends_them(refusing: Guard) -> None:

@@ -34,6 +34,8 @@ from laneway.kube.kubevirt import (
 ENDED = ("Succeeded", "Failed")
 _ATTEMPTS = 5
 """To write to a VM whose status others write meanwhile."""
+_STARTS = 3
+"""Of a VM whose pod is rejected, as happens while the kubelet or the agent still sees its last."""
 STARTABLE = ("", "Always", "RerunOnFailure", "Manual", "Halted")
 """Run strategies with which a VM that was stopped can be started again."""
 
@@ -261,22 +263,26 @@ async def start(
     else:
         await _stopped(work, name)  # KubeVirt starts it only then.
         await vms.start(work.client, now)
-    last = ""
+    again = before.spec.running or before.spec.run_strategy in ("Always", "RerunOnFailure")
+    failed: set[str] = set()
 
     def waits_for(instance: VirtualMachineInstance | None) -> str:
-        nonlocal last
-        if instance is not None and instance.metadata.deletion_timestamp:
+        if instance is None:
+            return f"waiting until {name.title} runs"
+        if instance.metadata.deletion_timestamp:
             return f"waiting until {name.title} has stopped"
-        if instance is not None and instance.status.phase in ENDED:
-            raise ChangeError(f"{name.title} has ended at once: {_why(instance)}")
-        if instance is not None and instance.status.phase == "Running":
+        why = _why(instance)
+        if instance.status.phase in ENDED:
+            failed.add(instance.metadata.uid)
+            if instance.status.phase != "Failed" or not again or len(failed) == _STARTS:
+                raise ChangeError(f"{name.title} has ended at once: {why}")
+            return f"waiting until KubeVirt starts {name.title} again: {why}"
+        if instance.status.phase == "Running":
             return ""
-        if instance is not None and node not in ("", _bound_to(instance)):
+        if node not in ("", _bound_to(instance)):
             return ""
-        phase = instance.status.phase if instance is not None else ""
-        why = _why(instance) if instance is not None else ""
-        last = ": ".join(part for part in (phase, why) if part)
-        return f"waiting until {name.title} runs{f' ({last})' if last else ''}"
+        state = ": ".join(part for part in (instance.status.phase, why) if part)
+        return f"waiting until {name.title} runs{f' ({state})' if state else ''}"
 
     found = await _instance(work, name, waits_for)
     if found is None:
