@@ -6,7 +6,7 @@ from playwright.sync_api import FilePayload, expect
 
 from laneway.core.fleet import inventory_file
 from support.chromium import Person, axe
-from support.planning import Q24, Q48, half_used
+from support.planning import Q24, Q48, half_used, running
 
 NODE = "sim-a2-5"
 
@@ -47,6 +47,17 @@ def test_a_person_plans_on_a_file_and_on_the_cluster(administrator: Person) -> N
         "reserve for the stopped d/"
     )
     axe(page)
+    file.set_input_files(a_file(inventory_file.write(running(half_used(2)), as_json=True)))
+    upload.click()
+    expect(answer).to_contain_text("Yes: no VM waits or has to move.")
+    device.select_option(Q48)
+    expect(answer).to_contain_text("No: there is no room after 4 moves or fewer.")
+    expect(answer).to_contain_text("not moved, as it is not live-migratable: d/0, d/1")
+    page.get_by_label("VMs that are not live-migratable may be restarted").check()
+    expect(answer).to_contain_text("Yes, after 1 move. Fewer do not suffice.")
+    expect(answer.get_by_label("Command that finds the same moves")).to_have_text(
+        "laneway plan moves --from fleet.json --restart L40S-48Q"
+    )
     vms.get_by_label("VMs", exact=True).first.fill("0")
     expect(answer).to_contain_text("Enter a number from 1 to 10,000.")
     vms.get_by_label("VMs", exact=True).first.fill("2")

@@ -11,6 +11,12 @@ from laneway.core.ledger.facts import Phase
 Q24, Q48 = "nvidia.com/NVIDIA_L40S-24Q", "nvidia.com/NVIDIA_L40S-48Q"
 
 
+def running(fleet: Fleet) -> Fleet:
+    """The same with VMs that run, and cannot be migrated."""
+    vms = (msgspec.structs.replace(vm, phase=Phase.RUNNING, migratable=False) for vm in fleet.vms)
+    return msgspec.structs.replace(fleet, vms=tuple(vms))
+
+
 def half_used(count: int, *vms: Vm) -> Fleet:
     """So many nodes with a GPU, of which a stopped VM keeps half: `d/0` the first, and so on."""
     fleet = made_up(f"{count}x l40s*1")

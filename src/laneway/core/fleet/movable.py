@@ -9,8 +9,9 @@ devices besides vGPUs, and holders that nothing is known about.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from functools import cache
 
 import msgspec
 
@@ -21,6 +22,8 @@ from laneway.core.gpu.modes import Mode
 from laneway.core.ledger.facts import Phase
 
 _NOT_MIGRATABLE = "it is not live-migratable"
+_SELECTOR = "its node selector allows no other GPU"
+_NO_TARGET = "no other GPU can carry its vGPUs"
 _NOT_KNOWN = "it is not known whether it is live-migratable"
 _SHARED_BY_TIME = ("", Mode.SAME_SIZE, Mode.MIXED_SIZE)
 
@@ -132,6 +135,33 @@ def may_go(
     if unit.how is not How.MIGRATE:
         return source.name != target.name
     return source.node != target.node and between(source, target).answer is Answer.YES
+
+
+def bound(fleet: Fleet, movable: Iterable[Unit]) -> dict[str, str]:
+    """The VMs that could be moved if there were another GPU for them, and why there is none."""
+    nodes = {node.name: node for node in fleet.nodes}
+    takes = takes_vgpus(fleet)
+    open_ = [gpu for gpu, one in zip(fleet.gpus, takes, strict=True) if one]
+
+    @cache
+    def on_chosen(selector: frozenset[tuple[str, str]]) -> list[Gpu]:
+        named = {name for name, node in nodes.items() if selector <= node.labels.items()}
+        return [gpu for gpu in open_ if gpu.node in named]
+
+    def has_target(unit: Unit) -> bool:
+        targets = on_chosen(frozenset(unit.selector.items())) if unit.selector else open_
+        return all(
+            any(may_go(unit, leg, fleet.gpus[leg.gpu], target, nodes) for target in targets)
+            for leg in unit.legs
+        )
+
+    found: dict[str, str] = {}
+    for unit in movable:
+        if not has_target(unit):
+            anywhere = msgspec.structs.replace(unit, selector={})
+            chosen = bool(unit.selector) and has_target(anywhere)
+            found[unit.vm] = _SELECTOR if chosen else _NO_TARGET
+    return found
 
 
 def unused(gpu: Gpu) -> tuple[Vgpu, ...]:

@@ -23,7 +23,7 @@ import msgspec
 
 from laneway.core.fleet import board
 from laneway.core.fleet.model import Fleet, Gpu
-from laneway.core.fleet.movable import How, Unit, takes_vgpus, units, unused
+from laneway.core.fleet.movable import How, Unit, bound, takes_vgpus, units, unused
 from laneway.core.fleet.moves_search import Assignment, Search, TooLongError
 from laneway.core.vgpu.placement import Carried, arrange, most
 
@@ -114,8 +114,15 @@ def least_moves(
                         stay=stay,
                     )
         except TooLongError:
-            return Moves(Outcome.UNDECIDED, limit, budget - 1, stay=stay)
-    return Moves(Outcome.NONE, limit, limit, stay=stay)
+            return Moves(Outcome.UNDECIDED, limit, budget - 1, stay=_staying(fleet, movable, stay))
+    return Moves(Outcome.NONE, limit, limit, stay=_staying(fleet, movable, stay))
+
+
+def _staying(
+    fleet: Fleet, movable: Mapping[str, Unit], stay: Mapping[str, str]
+) -> Mapping[str, str]:
+    """Also those for which there is no other GPU."""
+    return {**stay, **bound(fleet, movable.values())}
 
 
 def _suffices_empty(fleet: Fleet, wanted: Mapping[str, int]) -> bool:

@@ -21,9 +21,17 @@ MOST_WANTED = 8
 
 
 def moves_for(
-    fleet: Fleet, changes: Iterable[Change], answer: Answer, effort: int = EFFORT
+    fleet: Fleet,
+    changes: Iterable[Change],
+    answer: Answer,
+    effort: int = EFFORT,
+    *,
+    restart: bool = False,
 ) -> Moves | None:
-    """The moves after which all VMs of a question fit; None: they are not looked for."""
+    """The moves after which all VMs of a question fit; None: they are not looked for.
+
+    `restart`: running VMs that cannot be migrated may be restarted.
+    """
     names = [*(one.vm for one in answer.placed), *(one.vm for one in answer.refused)]
     if not answer.refused or answer.unchangeable or len(names) > MOST_WANTED:
         return None
@@ -37,4 +45,4 @@ def moves_for(
         if others or vm.selector or vm.requests[resource] != 1 or resource not in profiles:
             return None
         wanted[profiles[resource]] += 1
-    return least_moves(after, wanted, effort=effort)
+    return least_moves(after, wanted, effort=effort, restart=restart)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from laneway.core.fleet import board
 from laneway.core.fleet.changes import (
     AddGpus,
     AddNodes,
@@ -15,6 +17,8 @@ from laneway.core.fleet.changes import (
     SetInstances,
     SetMode,
 )
+from laneway.core.fleet.model import Fleet
+from laneway.core.phrases import short_name
 
 
 def command(changes: Iterable[Change], source: str = "") -> str:
@@ -27,6 +31,22 @@ def command(changes: Iterable[Change], source: str = "") -> str:
     for one in changes:
         words += _option(one)
     return shlex.join(words)
+
+
+def moves_command(
+    fleet: Fleet, changes: Iterable[Change], source: str = "", *, restart: bool
+) -> str:
+    """`laneway plan moves …` for VMs that are added; empty: there are other changes as well."""
+    names = board.by_resource(fleet)
+    counts: Counter[str] = Counter()
+    for one in changes:
+        if not isinstance(one, AddVms) or one.selector or not names.keys() >= one.requests.keys():
+            return ""
+        for resource, each in one.requests.items():
+            counts[short_name(names[resource])] += each * one.count
+    options = (*(("--from", source) if source else ()), *(("--restart",) if restart else ()))
+    wanted = (f"{name}={count}" if count > 1 else name for name, count in counts.items())
+    return shlex.join(["laneway", "plan", "moves", *options, *wanted])
 
 
 def _option(change: Change) -> Iterator[str]:

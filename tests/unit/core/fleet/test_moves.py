@@ -118,6 +118,32 @@ def test_what_is_not_known_to_be_migratable_stays_and_is_told() -> None:
     }
 
 
+def test_a_vm_without_another_gpu_to_go_to_is_told() -> None:
+    gpus = (
+        gpu("a", "n1", Mode.SAME_SIZE, (Q8, "d/x"), (Q8, "d/y")),
+        gpu("b", "n2", Mode.SAME_SIZE, (Q8, "pod d/p"), (Q8, "d/z")),
+    )
+    there = Fleet(
+        nodes=(Node(name="n1", labels={"host": "1"}), Node(name="n2")),
+        gpus=gpus,
+        vms=(
+            Vm(name="d/x", phase=Phase.STOPPED, selector={"host": "1"}),
+            Vm(name="d/y", phase=Phase.STOPPED),
+            Vm(name="d/z", phase=Phase.STOPPED),
+            Vm(name="pod d/p"),
+        ),
+    )
+    assert least_moves(there, {Q16: 1}).stay == {
+        "d/x": "its node selector allows no other GPU",
+        "pod d/p": "a pod cannot be moved",
+    }
+    alone = msgspec.structs.replace(there, gpus=gpus[:1])
+    assert least_moves(alone, {Q16: 1}).stay == {
+        "d/x": "no other GPU can carry its vGPUs",
+        "d/y": "no other GPU can carry its vGPUs",
+    }
+
+
 def test_a_vm_with_two_vgpus_moves_as_one() -> None:
     there = fleet(
         gpu("a", "n1", Mode.SAME_SIZE, (Q8, "d/x")),

@@ -11,12 +11,13 @@ from typing import NamedTuple
 from laneway.core.fleet.changes import carried_out
 from laneway.core.fleet.known import ChangeError
 from laneway.core.fleet.model import Fleet
+from laneway.core.fleet.movable import can_restart
 from laneway.core.fleet.moves import Moves, Outcome
 from laneway.core.fleet.remedy import moves_for
 from laneway.core.fleet.what_if import Answer, what_if
 from laneway.views.planning import moves as move_words
 from laneway.views.planning import what_if as words
-from laneway.views.planning.command import command
+from laneway.views.planning.command import command, moves_command
 from laneway.web.pages.planner.fields import Read
 
 EFFORT = 30_000
@@ -51,8 +52,14 @@ class Said(NamedTuple):
     """What the search for moves found; empty: none was made."""
     steps: tuple[str, ...] = ()
     staying: tuple[str, ...] = ()
+    restarts: bool = False
+    """Whether more VMs would move if they might be restarted."""
+    room: tuple[str, ...] = ()
+    """Where there is room after the moves."""
     command: str = ""
-    """That asks the same in a terminal; empty: nothing is changed."""
+    """That asks the same in a terminal."""
+    moves_command: str = ""
+    """That finds the same moves; empty: it knows no changes but more VMs."""
 
 
 class Wrong(NamedTuple):
@@ -63,15 +70,21 @@ class Wrong(NamedTuple):
     words: str
 
 
-def answered(fleet: Fleet, read: Read, source: str) -> Said | Wrong:
-    """The answer; `source`: the name of an uploaded file, empty for the cluster."""
+def answered(fleet: Fleet, read: Read, source: str, *, restart: bool) -> Said | Wrong:
+    """The answer; `source`: the name of an uploaded file, empty for the cluster.
+
+    `restart`: VMs that cannot be migrated may be restarted.
+    """
     try:
         found = what_if(fleet, read.changes)
-        moves = moves_for(fleet, read.changes, found, EFFORT)
+        moves = moves_for(fleet, read.changes, found, EFFORT, restart=restart)
     except ChangeError as error:
         return Wrong(_field(fleet, read), str(error))
-    same = command(read.changes, source) if read.changes else ""
-    return _said(found, moves)._replace(command=same)
+    said = _said(found, moves)._replace(command=command(read.changes, source))
+    if moves is None:
+        return said
+    same = moves_command(fleet, read.changes, source, restart=restart)
+    return said._replace(moves_command=same)
 
 
 def _field(fleet: Fleet, read: Read) -> str:
@@ -104,7 +117,8 @@ def _said(found: Answer, moves: Moves | None) -> Said:
             *move_words.proved(moves),
             *move_words.before(moves),
             *move_words.moves(moves),
-            *move_words.after(moves),
         ),
+        room=tuple(move_words.after(moves)),
+        restarts=not is_found and any(map(can_restart, moves.stay.values())),
         staying=tuple(move_words.staying(moves)),
     )

@@ -85,6 +85,11 @@ def rows(place: Place, group: str) -> list[Row]:
     return every[: used + 2]
 
 
+def may_restart(place: Place) -> bool:
+    """Whether VMs that cannot be migrated may be restarted to make room."""
+    return place.get("restart") == "yes"
+
+
 def shown_devices(group: str, row: Row) -> tuple[tuple[str, str], ...]:
     """The fields of devices that are shown: one more than is used."""
     pairs = DEVICES[group]

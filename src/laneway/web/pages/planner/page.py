@@ -50,7 +50,10 @@ async def _plan(visit: Visit) -> Plan:
         return Plan(fleet, found.ledger, wrong=read.wrong)
     own = source.uploaded(visit) if source.chosen(visit) == source.FILE else None
     name = own.name if own is not None else ""
-    said = await visit.site.planning.thread.run(lambda: answered(fleet, read, name))
+    restart = fields.may_restart(visit.place)
+    said = await visit.site.planning.thread.run(
+        lambda: answered(fleet, read, name, restart=restart)
+    )
     if isinstance(said, Wrong):
         return Plan(fleet, found.ledger, wrong={said.field: said.words})
     return Plan(fleet, found.ledger, said=said)
@@ -86,6 +89,7 @@ def _context(visit: Visit) -> Context:
         "choices": choices(fleet or Fleet(), (*rows["gpus"], *rows["nodes"])),
         "shown_devices": fields.shown_devices,
         "counts_of": fields.COUNTS,
+        "restart": fields.may_restart(place),
         "wrong": plan.wrong,
         "problem": plan.problem,
         "said": plan.said,

@@ -18,6 +18,7 @@ from laneway.web.place import parse
 from laneway.web.rendering import Texts
 
 TEXTS = Texts()
+_MORE = "type-0=nvidia.com/NVIDIA_L40S-24Q&vms-0=3"
 
 
 def said(query: str) -> Read:
@@ -98,17 +99,22 @@ def test_what_the_fleet_lacks_is_told_at_the_field_that_names_it() -> None:
         "node-0=l40s-9&board-0=l40s": "node-0",
         "who-0=d/none&to-0=r": "who-0",
     }.items():
-        found = answered(fleet, said(query), "")
+        found = answered(fleet, said(query), "", restart=False)
         assert isinstance(found, Wrong)
         assert found.field == field, query
 
 
 def test_an_answer_has_the_command_that_asks_the_same() -> None:
-    found = answered(made_up("l40s"), said("type-0=nvidia.com/NVIDIA_L40S-24Q&vms-0=3"), "my fleet")
+    asked = said(_MORE)
+    found = answered(made_up("l40s*1"), asked, "my fleet", restart=True)
     assert isinstance(found, Said)
     assert found.command == (
         "laneway plan what-if --from 'my fleet' --vms '3x nvidia.com/NVIDIA_L40S-24Q=1'"
     )
-    nothing = answered(made_up("l40s"), said(""), "")
+    assert found.moves_command == "laneway plan moves --from 'my fleet' --restart L40S-24Q=3"
+    grown = answered(made_up("l40s*1"), said(f"{_MORE}&leave-0=l40s-1"), "my fleet", restart=True)
+    assert isinstance(grown, Said)
+    assert (grown.command.count("--leave"), grown.moves_command) == (1, "")
+    nothing = answered(made_up("l40s"), said(""), "", restart=False)
     assert isinstance(nothing, Said)
-    assert not nothing.command
+    assert nothing.command == "laneway plan what-if"
