@@ -1,33 +1,31 @@
 """Inventory files: a fleet as text, to plan on where there is no cluster.
 
 A file is read strictly: an unknown field, a wrong type, a name that stands for two things or for
-none is an error that names its place, for a plan on half of a fleet would look like one on all of
-it. Holders and profiles that the file does not explain can come from a real export, so they are
-told among what could not be read (`doubts`). It is written deterministically, so that two exports
-can be compared line by line. YAML is for people and JSON for large fleets; what is read is told by
-how the text begins. Serial numbers and UUIDs have no field and therefore cannot be in it.
+none is an error that names its place (`contradictions`), for a plan on half of a fleet would look
+like one on all of it. Holders and profiles that the file does not explain can come from a real
+export, so they are told among what could not be read (`doubts`). It is written deterministically,
+so that two exports can be compared line by line. YAML is for people and JSON for large fleets; what
+is read is told by how the text begins. Serial numbers and UUIDs have no field and therefore cannot
+be in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
 
 from kubebasics import yaml_text
-from laneway.core.fleet import backed, board
+from laneway.core.fleet.contradictions import contradictions
 from laneway.core.fleet.doubts import doubts
-from laneway.core.fleet.model import Fleet, Gpu
-from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, mode_named
-from laneway.core.vgpu.profiles import MIB_PER_GIB, profile
+from laneway.core.fleet.model import Fleet
+from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile
 
 KIND = "FleetInventory"
 VERSION = 1
 MOST_BYTES = 64 << 20
-_MOST_COUNT = 100_000
 _VALUES = 8_000_000
-_DEVICE_ID = 4
 
 
 class InventoryError(ValueError):
@@ -53,7 +51,7 @@ def write(fleet: Fleet, *, as_json: bool = False) -> str:
 def read(content: bytes) -> Fleet:
     """The fleet of a file. Raises InventoryError."""
     found = _decoded(content, _File, "an inventory file").fleet
-    problem = next(_problems(found), "")
+    problem = next(contradictions(found), "")
     if problem:
         raise InventoryError(problem)
     told = [one for one in doubts(found) if one not in found.unreadable]
@@ -107,61 +105,3 @@ def _stray_fields(value: Any) -> Iterator[str]:
             for index, one in enumerate(gpu.get(field, ())):
                 for name in sorted(one.keys() - known, key=str):
                     yield f"fleet.gpus[{number}].{field}[{index}]: no field {str(name)[:60]!r}"
-
-
-def _problems(fleet: Fleet) -> Iterator[str]:
-    """What contradicts itself."""
-    yield from _twice("nodes", (node.name for node in fleet.nodes))
-    yield from _twice("gpus", (gpu.name for gpu in fleet.gpus))
-    yield from _twice("vms", (vm.name for vm in fleet.vms))
-    nodes = {node.name for node in fleet.nodes}
-    for number, gpu in enumerate(fleet.gpus):
-        where = f"fleet.gpus[{number}]"
-        if gpu.node not in nodes:
-            yield f"{where}.node: fleet.nodes has no node {gpu.node[:80]!r}"
-        if len(gpu.device) != _DEVICE_ID or set(gpu.device) - set("0123456789abcdef"):
-            yield f"{where}.device: write the PCI device id as four digits, such as 26b9"
-        if gpu.mode and mode_named(gpu.mode) is None:
-            yield f"{where}.mode: no mode {gpu.mode[:40]!r}"
-        if not 0 <= gpu.functions <= _MOST_COUNT:
-            yield f"{where}.functions: use 0 to {_MOST_COUNT}"
-        slots = (vgpu.slot or 0 for vgpu in gpu.vgpus)
-        if any(not 0 <= slot < 1024 for slot in slots):
-            yield f"{where}.vgpus: a slot is 0 to 1023"
-        yield from _twice(f"gpus[{number}].vgpus", (vgpu.name for vgpu in gpu.vgpus))
-        yield from _misplaced(where, gpu)
-    for number, device in enumerate(fleet.devices):
-        if device.node not in nodes:
-            yield f"fleet.devices[{number}].node: fleet.nodes has no node {device.node[:80]!r}"
-    for number, vm in enumerate(fleet.vms):
-        if any(not 0 <= count <= _MOST_COUNT for count in vm.requests.values()):
-            yield f"fleet.vms[{number}].requests: a count is 0 to {_MOST_COUNT}"
-
-
-def _misplaced(where: str, gpu: Gpu) -> Iterator[str]:
-    """Of vGPUs, those that the board does not have, or not so many of."""
-    card = board.card(gpu)
-    in_instances = set(backed.profiles(gpu.device, gpu.profiles).values())
-    taken = 0
-    for number, vgpu in enumerate(gpu.vgpus):
-        known = profile(vgpu.profile)
-        if not card.kinds or known is None:
-            continue
-        if vgpu.profile not in (in_instances if known.mig_backed else card.kinds):
-            yield (
-                f"{where}.vgpus[{number}].profile: the board has no {vgpu.profile}. Write a "
-                "profile of the board, or correct the device id of the GPU"
-            )
-        taken += 0 if known.mig_backed else known.framebuffer_mib
-    if taken > card.region * MIB_PER_GIB:
-        yield f"{where}.vgpus: they take {taken // MIB_PER_GIB} GiB, the GPU has {card.region}"
-
-
-def _twice(field: str, names: Iterable[str]) -> Iterator[str]:
-    seen: set[str] = set()
-    for number, name in enumerate(names):
-        if not name:
-            yield f"fleet.{field}[{number}].name: it is empty"
-        if name in seen:
-            yield f"fleet.{field}[{number}].name: {name[:80]!r} is used twice"
-        seen.add(name)

@@ -78,6 +78,20 @@ def _carrying(*profiles: str) -> dict[str, object]:
     return {"vgpus": [{"name": f"v{n}", "profile": one} for n, one in enumerate(profiles)]}
 
 
+def _instances(*runs: tuple[int, int]) -> dict[str, object]:
+    """GPU instances by start and size."""
+    every = [
+        {"id": n, "profile": "1g.5gb", "profile_id": 19, "start": start, "size": size}
+        for n, (start, size) in enumerate(runs)
+    ]
+    return {"instances": every}
+
+
+def _kind(size: int = 1, total: int = 7) -> dict[str, object]:
+    kind = {"name": "1g.5gb", "id": 19, "total": total, "starts": [0], "size": size}
+    return {"instance_profiles": [kind]}
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -88,6 +102,12 @@ def _carrying(*profiles: str) -> dict[str, object]:
         ({"device": "26B9"}, "fleet.gpus[0].device: write the PCI device id as four digits"),
         (_carrying("NVIDIA FOO-1Q"), "fleet.gpus[0].vgpus[0].profile: the board has no NVIDIA FOO"),
         (_carrying(*["NVIDIA L40S-48Q"] * 2), "fleet.gpus[0].vgpus: they take 96 GiB, the GPU has"),
+        (_instances((0, 1 << 30)), "fleet.gpus[0].instances[0]: a GPU instance takes one or more"),
+        (_instances((-1, 1)), "fleet.gpus[0].instances[0]: a GPU instance takes one or more"),
+        (_instances((0, 4), (3, 1)), "fleet.gpus[0].instances[1]: another GPU instance has these"),
+        (_kind(size=1 << 30), "fleet.gpus[0].instance_profiles[0]: a GPU instance takes one or"),
+        (_kind(size=0), "fleet.gpus[0].instance_profiles[0]: a GPU instance takes one or more"),
+        (_kind(total=1 << 30), "fleet.gpus[0].instance_profiles[0]: a GPU has at most 16"),
     ],
 )
 def test_an_error_names_its_place(change: dict[str, object], words: str) -> None:
@@ -96,6 +116,31 @@ def test_an_error_names_its_place(change: dict[str, object], words: str) -> None
     with pytest.raises(InventoryError) as error:
         read(msgspec.json.encode(document))
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("gpus", "fleet.gpus[6].name: 'l40s-1-000001000' is used twice"),
+        ("devices", "fleet.devices[1].name: 'n' is used twice"),
+        ("gpus.0.vgpus", "fleet.gpus[0].vgpus[2].name: 'a' is used twice"),
+    ],
+)
+def test_a_name_that_stands_for_two_things_is_refused(path: str, words: str) -> None:
+    with pytest.raises(InventoryError) as error:
+        read(_repeated(path))
+    assert words in str(error.value)
+
+
+def test_a_name_that_is_free_on_one_gpu_is_taken_on_another() -> None:
+    document = msgspec.json.decode(write(_HELD, as_json=True))
+    first, second, *_ = document["fleet"]["gpus"]
+    second["vgpus"] = first["vgpus"]
+    with pytest.raises(InventoryError, match=r"gpus\[1\].vgpus\[0\].name: 'a' is used twice"):
+        read(msgspec.json.encode(document))
+    second["vgpus"], second["address"] = [], first["address"]
+    with pytest.raises(InventoryError, match=r"gpus\[1\].address: .* is used twice"):
+        read(msgspec.json.encode(document))
 
 
 def test_an_unknown_version_is_refused() -> None:
@@ -147,6 +192,16 @@ def _renamed(path: str, name: str) -> bytes:
     for part in parts:
         where = where[int(part) if part.isdecimal() else part]
     where[int(last) if last.isdecimal() else last] = name
+    return msgspec.json.encode(document)
+
+
+def _repeated(path: str) -> bytes:
+    """With the first thing of a list once more at its end."""
+    document = msgspec.json.decode(write(_HELD, as_json=True))
+    where = document["fleet"]
+    for part in path.split("."):
+        where = where[int(part) if part.isdecimal() else part]
+    where.append(where[0])
     return msgspec.json.encode(document)
 
 
