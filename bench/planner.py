@@ -60,6 +60,7 @@ def main() -> None:
         "1 VM with 4 vGPUs": [AddVms(requests={_PREFIX + "12Q": 4})],
         "a pool of 100 VMs": [AddVms(requests={_PREFIX + "12Q": 1}, count=100)],
         "1 VM without room": [AddVms(requests={_PREFIX + "48Q": 8})],
+        "10,000 VMs without room": [AddVms(requests={_PREFIX + "48Q": 8}, count=10_000)],
         "a node leaves": [LeaveNode(node=fleet.nodes[0].name)],
     }
     rows = []

@@ -17,13 +17,13 @@ from functools import lru_cache
 
 import msgspec
 
+from laneway.core.fleet import shape as shapes
 from laneway.core.fleet.model import Gpu
-from laneway.core.fleet.placing import How, Shape, Taken, resource_of
+from laneway.core.fleet.shape import How, Shape, Taken, resource_of, taken
 from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, Mode
 from laneway.core.mig.instances import Obstacle, arrange_instances
 from laneway.core.mig.positions import positions
 from laneway.core.mig.profiles import expected_profiles, per_instance, serving
-from laneway.core.packing import gpus
 from laneway.core.vgpu.placement import Carried
 from laneway.core.vgpu.profiles import Profile, framebuffer_mib, profile, profiles_on
 
@@ -45,23 +45,12 @@ def kinds(gpu: Gpu) -> tuple[GpuInstanceProfile, ...]:
 def shape_of(gpu: Gpu) -> Shape:
     """A GPU in the mode MIGBacked as it is."""
     there = _instances(gpu)
-    starts = {one.id: one.start for one in there or ()}
-    kept: list[Carried] = []
-    free: list[Carried] = []
-    for vgpu in gpu.vgpus:
-        start = None if vgpu.instance is None else starts.get(vgpu.instance)
-        stays = vgpu.holder or vgpu.unhealthy
-        (kept if stays else free).append(Carried(vgpu.profile, start))
-    return Shape(
-        gpu.device,
-        gpu.profiles,
-        gpu.mode,
-        gpu.functions,
-        bool(gpu.claimed),
-        gpus.in_order(kept),
-        gpus.in_order(free),
-        # Equal GPUs have one shape, whatever numbers their instances have.
-        tuple(msgspec.structs.replace(one, id=-1) for one in there or ()),
+    # Equal GPUs have one shape, whatever numbers their instances have.
+    unnumbered = tuple(msgspec.structs.replace(one, id=-1) for one in there or ())
+    return shapes.shape_of(
+        gpu,
+        {one.id: one.start for one in there or ()},
+        unnumbered,
         kinds(gpu) if there is not None else (),
     )
 
@@ -95,22 +84,23 @@ def take(shape: Shape, resource: str) -> Taken | None:
     for index, one in enumerate(shape.free):
         if resource_of(one.profile) == resource:
             rest = shape.free[:index] + shape.free[index + 1 :]
-            return _taken(shape, one, rest, shape.instances, How.EXISTS)
-    found = served(shape, resource)
+            return taken(shape, one, How.EXISTS, free=rest, instances=shape.instances)
+    found = _served(shape, resource)
     if found is None:
         return None
     for free, how in ((shape.free, How.MADE), ((), How.MADE_IN_PLACE_OF_FREE)):
         there = (*shape.kept, *free)
-        if shape.functions and len(there) >= shape.functions:
+        if shape.full(len(there)):
             continue
         home = _home(shape, there, *found)
         if home is not None:
             instances, start = home
-            return _taken(shape, Carried(found[0].name, start), free, instances, how)
+            made = Carried(found[0].name, start)
+            return taken(shape, made, how, free=free, instances=instances)
     return None
 
 
-def served(shape: Shape, resource: str) -> tuple[Profile, GpuInstanceProfile] | None:
+def _served(shape: Shape, resource: str) -> tuple[Profile, GpuInstanceProfile] | None:
     """The profile of a resource on a GPU, and the GPU instance that it needs; None: it has none."""
     name = profiles(shape.device, shape.profiles).get(resource)
     return serving(name, shape.instance_profiles) if name else None
@@ -138,25 +128,12 @@ def _home(
     return tuple(sorted((*stay, new), key=lambda one: one.start)), start
 
 
-def _taken(
-    shape: Shape,
-    one: Carried,
-    free: tuple[Carried, ...],
-    instances: tuple[GpuInstance, ...],
-    how: How,
-) -> Taken:
-    kept = gpus.in_order((*shape.kept, one))
-    after = msgspec.structs.replace(shape, kept=kept, free=free, instances=instances)
-    packed = gpus.Gpu(shape.device, shape.profiles, mixed=False)
-    return Taken(after, how, one.profile, one.start, (how, *gpus.cost(packed, shape.kept, one)))
-
-
 @lru_cache(maxsize=65536)
 def room_for(shape: Shape, resource: str) -> int:
     """How many vGPUs of one resource VMs could get there, if it were the only one."""
     count = 0
-    while (taken := take(shape, resource)) is not None:
-        shape = taken.shape
+    while (more := take(shape, resource)) is not None:
+        shape = more.shape
         count += 1
     return count
 

@@ -11,6 +11,9 @@ from laneway.core.vgpu.card import Card, card_of
 from laneway.core.vgpu.placement import Carried
 from laneway.core.vgpu.profiles import profile, profiles_on
 
+SHARED_BY_TIME = ("", Mode.SAME_SIZE, Mode.MIXED_SIZE)
+"""The modes in which vGPUs share a GPU by time; empty: not known, taken as SameSize."""
+
 
 def card(gpu: Gpu) -> Card:
     """Its board; profiles that the driver lists win over those of the catalogue."""

@@ -13,7 +13,7 @@ from itertools import groupby
 
 from laneway.core.fleet import board, resources
 from laneway.core.fleet.model import Fleet, Gpu
-from laneway.core.fleet.placing import resource_of
+from laneway.core.fleet.shape import resource_of
 from laneway.core.gpu.modes import Mode
 from laneway.core.ledger.facts import Phase
 from laneway.core.vgpu.profiles import profile, profiles_on

@@ -18,14 +18,12 @@ import msgspec
 from laneway.core.fleet import board
 from laneway.core.fleet.migration import Answer, between
 from laneway.core.fleet.model import Fleet, Gpu, Node, Vgpu, Vm
-from laneway.core.gpu.modes import Mode
 from laneway.core.ledger.facts import Phase
 
 _NOT_MIGRATABLE = "it is not live-migratable"
 _SELECTOR = "its node selector allows no other GPU"
 _NO_TARGET = "no other GPU can carry its vGPUs"
 _NOT_KNOWN = "it is not known whether it is live-migratable"
-_SHARED_BY_TIME = ("", Mode.SAME_SIZE, Mode.MIXED_SIZE)
 
 
 class How(StrEnum):
@@ -61,7 +59,7 @@ def takes_vgpus(fleet: Fleet) -> list[bool]:
     """For each GPU, whether more vGPUs can be put on it: shared by time, on an open node."""
     closed = {node.name for node in fleet.nodes if node.closed}
     return [
-        gpu.mode in _SHARED_BY_TIME and not gpu.claimed and gpu.node not in closed
+        gpu.mode in board.SHARED_BY_TIME and not gpu.claimed and gpu.node not in closed
         for gpu in fleet.gpus
     ]
 
@@ -108,7 +106,7 @@ def _stays(vm: Vm | None, fleet: Fleet, legs: list[Leg], others: set[str], *, re
         return "it is about to start"
     if vm.name in others:
         return "it has devices besides vGPUs"
-    if any(fleet.gpus[leg.gpu].mode not in _SHARED_BY_TIME for leg in legs):
+    if any(fleet.gpus[leg.gpu].mode not in board.SHARED_BY_TIME for leg in legs):
         return "its vGPU is in a GPU instance"
     if _how(vm) is How.RESTART and not restart:
         return _NOT_KNOWN if vm.migratable is None else _NOT_MIGRATABLE

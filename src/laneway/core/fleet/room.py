@@ -1,4 +1,4 @@
-"""What is free in a fleet while VMs take from it, node by node: where each goes, and why not.
+"""What is free in a fleet while VMs take from it, node by node: where each of them goes.
 
 A node serves all devices of a VM or none. On one node so many ways to place a VM are tried, the
 best first, and then no more.
@@ -14,12 +14,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from laneway.core.fleet import backed, containers, placing
+from laneway.core.fleet import containers
 from laneway.core.fleet.model import Fleet, Gpu, Node, Vm
-from laneway.core.fleet.placing import How, Shape, Taken, offered, rank, resource_of
-from laneway.core.gpu.modes import Mode
+from laneway.core.fleet.placing import rank, room_for, shape_of, take
+from laneway.core.fleet.shape import How, Shape, Taken
 from laneway.core.names import is_vgpu_resource
-from laneway.core.phrases import few
 from laneway.core.vgpu.profiles import framebuffer_mib
 
 TRIED = 20_000
@@ -42,6 +41,14 @@ Spot = tuple[str, tuple[Got, ...]]
 _Pick = tuple[str, int, Taken | None]
 """A resource, the GPU by number, and what it takes; -1 and None for a device that is no vGPU."""
 _Cost = tuple[float, ...]
+
+
+Alike = tuple[tuple[tuple[str, int], ...], tuple[tuple[str, str], ...]]
+
+
+def alike(vm: Vm) -> Alike:
+    """The same for VMs that request the same of the same nodes."""
+    return tuple(sorted(vm.requests.items())), tuple(sorted(vm.selector.items()))
 
 
 class _Wants(NamedTuple):
@@ -76,23 +83,20 @@ class Room:
             for number, gpu in enumerate(fleet.gpus):
                 by_node[gpu.node].append(number)
             self.by_node = by_node
-        self._free: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.free: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        """Other devices, and GPU instances for containers, by node and resource."""
         for device in fleet.devices:
             if not device.holder and not device.unhealthy:
-                self._free[device.node][device.resource] += 1
+                self.free[device.node][device.resource] += 1
         for node, instances in containers.free(fleet).items():
-            self._free[node] += instances
+            self.free[node] += instances
 
     def place_all(self, vms: Sequence[Vm]) -> Iterator[tuple[Vm, Spot | None]]:
         """Where each of them goes, the largest first; what they take is gone."""
-        alike: dict[tuple[tuple[str, int], ...], list[Vm]] = {}
+        groups: dict[Alike, list[Vm]] = {}
         for vm in vms:
-            key = (
-                *sorted(vm.requests.items()),
-                *((k + "\0" + v, 0) for k, v in vm.selector.items()),
-            )
-            alike.setdefault(key, []).append(vm)
-        for group in sorted(alike.values(), key=lambda group: -_memory(group[0])):
+            groups.setdefault(alike(vm), []).append(vm)
+        for group in sorted(groups.values(), key=lambda group: -_memory(group[0])):
             yield from self._place_alike(group)
 
     def _place_alike(self, vms: list[Vm]) -> Iterator[tuple[Vm, Spot | None]]:
@@ -100,7 +104,7 @@ class Room:
         wants = _Wants.of(vms[0])
         heap: list[tuple[_Cost, int, str, tuple[_Pick, ...]]] = []
         for number, node in enumerate(self.fleet.nodes):
-            if not _excluded(node, vms[0]):
+            if not excluded(node, vms[0]):
                 self._offer(heap, number, node.name, wants)
         for vm in vms:
             if not heap:
@@ -125,7 +129,7 @@ class Room:
     def _on_node(self, node: str, wants: _Wants) -> tuple[_Pick, ...] | None:
         """How a node can serve all of a VM's devices; None: it cannot."""
         vgpus, others = wants
-        if others and any(self._free[node][name] < count for name, count in others.items()):
+        if others and any(self.free[node][name] < count for name, count in others.items()):
             return None
         there = {number: self.shapes[number] for number in self.by_node[node]}
         found: list[_Pick] | None
@@ -141,7 +145,7 @@ class Room:
     def _commit(self, node: str, picks: Iterable[_Pick]) -> Iterator[Got]:
         for resource, number, taken in picks:
             if taken is None:
-                self._free[node][resource] -= 1
+                self.free[node][resource] -= 1
                 yield Got(resource=resource)
                 continue
             self.shapes[number] = taken.shape
@@ -159,55 +163,15 @@ class Room:
         shapes = Counter(self.shapes[one] for node in nodes for one in self.by_node[node])
         free: Counter[str] = Counter()
         for node in nodes:
-            if node in self._free:
-                free.update(self._free[node])
+            if node in self.free:
+                free.update(self.free[node])
         found = {}
         for resource in resources:
             found[resource] = free[resource]
             if is_vgpu_resource(resource):
-                rooms = (_room_for(shape, resource) * many for shape, many in shapes.items())
+                rooms = (room_for(shape, resource) * many for shape, many in shapes.items())
                 found[resource] += sum(rooms)
         return found
-
-    def why_not(self, vm: Vm) -> str:
-        """Why no node has room for a VM."""
-        open_nodes = [node for node in self.fleet.nodes if not _excluded(node, vm)]
-        if not open_nodes:
-            return self._no_node(vm)
-        lacking = []
-        for resource, count in sorted(vm.requests.items()):
-            most = max(self._most_on(node, resource) for node in open_nodes)
-            if most < count:
-                lacking.append(f"{count} x {resource}: {self._lack(open_nodes, resource, most)}")
-        if lacking:
-            return "; ".join(lacking)
-        return "no node has room for all of its devices at once. Request fewer per VM"
-
-    def _no_node(self, vm: Vm) -> str:
-        asked = ", ".join(f"{key}={value}" for key, value in sorted(vm.selector.items()))
-        closed = [f"{node.name} ({node.closed})" for node in self.fleet.nodes if node.closed]
-        if asked and len(closed) < len(self.fleet.nodes):
-            return f"no open node has the labels {asked}"
-        return f"no node is open: {few(closed)}"
-
-    def _most_on(self, node: Node, resource: str) -> int:
-        vgpus = sum(_room_for(self.shapes[one], resource) for one in self.by_node[node.name])
-        return vgpus + self._free[node.name][resource]
-
-    def _lack(self, nodes: Sequence[Node], resource: str, most: int) -> str:
-        if most:
-            return f"the node with the most room has room for {most}"
-        shapes = [self.shapes[one] for node in nodes for one in self.by_node[node.name]]
-        if not is_vgpu_resource(resource):
-            return "no node has a free one"
-        reasons = Counter(_reason(shape, resource) for shape in shapes)
-        reasons.pop("", None)
-        if not reasons:
-            return "no GPU of an open node has this profile"
-        return "; ".join(
-            f"{count} GPU{'s' if count != 1 else ''} {words}"
-            for words, count in sorted(reasons.items())
-        )
 
 
 def _options(there: Mapping[int, Shape], resource: str) -> list[tuple[_Cost, int, Taken]]:
@@ -221,31 +185,38 @@ def _options(there: Mapping[int, Shape], resource: str) -> list[tuple[_Cost, int
 
 @lru_cache(maxsize=65536)
 def _option(shape: Shape, resource: str) -> tuple[_Cost, Taken] | None:
-    of_mode = backed if shape.mode == Mode.MIG_BACKED else placing
-    taken: Taken | None = of_mode.take(shape, resource)
+    taken = take(shape, resource)
     return (rank(taken), taken) if taken else None
 
 
 def _searched(there: dict[int, Shape], vgpus: Sequence[str]) -> list[_Pick] | None:
     """Where several vGPUs can be together; every way is tried, the best first."""
+    picks: list[_Pick] = []
+    before: list[Shape] = []
+    """What each pick has changed."""
+    untried: list[Iterator[tuple[_Cost, int, Taken]]] = []
+    """Of each vGPU up to the next."""
     tried = 0
-
-    def go(at: int) -> list[_Pick] | None:
-        nonlocal tried
-        if at == len(vgpus):
-            return []
-        for _, number, taken in sorted(_options(there, vgpus[at])):
-            tried += 1
-            if tried > TRIED:
+    while len(picks) < len(vgpus):
+        vgpu = vgpus[len(picks)]
+        if len(untried) == len(picks):
+            untried.append(iter(sorted(_options(there, vgpu))))
+        option = next(untried[-1], None)
+        if option is None:
+            untried.pop()
+            if not picks:
                 return None
-            before, there[number] = there[number], taken.shape
-            rest = go(at + 1)
-            if rest is not None:
-                return [(vgpus[at], number, taken), *rest]
-            there[number] = before
-        return None
-
-    return go(0)
+            _, number, _ = picks.pop()
+            there[number] = before.pop()
+            continue
+        tried += 1
+        if tried > TRIED:
+            return None
+        _, number, taken = option
+        picks.append((vgpu, number, taken))
+        before.append(there[number])
+        there[number] = taken.shape
+    return picks
 
 
 def _shapes(gpus: Sequence[Gpu], before: Room | None) -> list[Shape]:
@@ -258,19 +229,9 @@ def _shapes(gpus: Sequence[Gpu], before: Room | None) -> list[Shape]:
     shapes: dict[Shape, Shape] = {}
     found = []
     for gpu in gpus:
-        shape = known.get(id(gpu)) or _shape_of(gpu)
+        shape = known.get(id(gpu)) or shape_of(gpu)
         found.append(shapes.setdefault(shape, shape))
     return found
-
-
-def _shape_of(gpu: Gpu) -> Shape:
-    return backed.shape_of(gpu) if gpu.mode == Mode.MIG_BACKED else placing.shape_of(gpu)
-
-
-def _room_for(shape: Shape, resource: str) -> int:
-    if shape.mode == Mode.MIG_BACKED:
-        return backed.room_for(shape, resource)
-    return placing.room_for(shape, resource)
 
 
 _HOW = {
@@ -280,29 +241,8 @@ _HOW = {
 }
 
 
-def _reason(shape: Shape, resource: str) -> str:
-    """Why a GPU has no room for a profile; empty where its board does not have the profile."""
-    is_sliced = any(resource_of(name) == resource for name in shape.card.kinds)
-    if shape.claimed and (is_sliced or backed.lack(shape, resource)):
-        return "in use as a whole"
-    if not is_sliced:
-        return backed.lack(shape, resource)
-    profile = offered(shape, resource)
-    if not profile:
-        return f"in mode {shape.mode}, which has no such vGPUs"
-    kinds = shape.card.kinds
-    held = {kinds[one.profile].framebuffer_mib for one in shape.kept if one.profile in kinds}
-    if shape.mode != "MixedSize" and held - {kinds[profile].framebuffer_mib}:
-        return "with vGPUs of another size in use, in mode SameSize"
-    free = shape.card.region * 1024 - sum(
-        kinds[one.profile].framebuffer_mib for one in shape.kept if one.profile in kinds
-    )
-    if free >= kinds[profile].framebuffer_mib:
-        return "with enough free memory, but not in one piece where the profile can be placed"
-    return "with too little free memory"
-
-
-def _excluded(node: Node, vm: Vm) -> bool:
+def excluded(node: Node, vm: Vm) -> bool:
+    """Whether a node is closed, or lacks a label that the VM selects nodes by."""
     if node.closed or not vm.selector:
         return bool(node.closed)
     return not vm.selector.items() <= node.labels.items()

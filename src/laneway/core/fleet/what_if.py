@@ -15,7 +15,8 @@ import msgspec
 
 from laneway.core.fleet.changes import Change, carried_out
 from laneway.core.fleet.model import Fleet, Vm
-from laneway.core.fleet.room import Got, Room
+from laneway.core.fleet.no_room import why_not
+from laneway.core.fleet.room import Alike, Got, Room, alike
 from laneway.core.ledger.facts import Phase
 from laneway.core.names import is_instance_resource
 
@@ -72,14 +73,19 @@ def what_if(fleet: Fleet, changes: Iterable[Change]) -> Answer:
     wanted = {vm.name for vm in (after.to_place if asked else waits)}
     before = {vm.name: vm.node for vm in fleet.vms}
     placed, refused = [], []
+    why: dict[Alike, str] = {}
     # Those that wait had asked before any new VM; those that a change moves are running already.
     first = [vm for vm in after.to_place if vm.name in before]
     new = [vm for vm in after.to_place if vm.name not in before]
     for group in (first, waits, new):
         for vm, spot in room.place_all(group):
             if spot is None:
-                refused.append(Refused(vm.name, room.why_not(vm)))
+                # Thousands of one kind may find no room, and looking at all nodes for each is slow.
+                if (kind := alike(vm)) not in why:
+                    why[kind] = why_not(room, vm)
+                refused.append(Refused(vm.name, why[kind]))
             else:
+                why.clear()
                 placed.append(
                     Placement(
                         vm=vm.name, node=spot[0], before=before.get(vm.name, ""), devices=spot[1]

@@ -69,6 +69,22 @@ _ASKED = st.builds(
 )
 
 
+def test_one_vm_may_have_more_vgpus_than_python_goes_deep() -> None:
+    server = made_up("l40s*16")
+    gpus = (
+        msgspec.structs.replace(gpu, name=f"{gpu.name}-{n}", node="l40s-1")
+        for n in range(5)
+        for gpu in server.gpus
+    )
+    wide = msgspec.structs.replace(server, gpus=tuple(gpus))
+    vm = Vm(name="a/b", phase=Phase.PENDING, requests={_PREFIX + "1Q": 2000})
+    [placed] = what_if(msgspec.structs.replace(wide, vms=(vm,)), []).placed
+    assert len(placed.devices) == 2000
+    more = msgspec.structs.replace(vm, requests={_PREFIX + "1Q": 80 * 32 + 1})
+    [refused] = what_if(msgspec.structs.replace(wide, vms=(more,)), []).refused
+    assert refused.words == (f"2561 x {_PREFIX}1Q: the node with the most room has room for 2560")
+
+
 @given(_fleets(), st.lists(_ASKED, min_size=1, max_size=3), st.booleans())
 def test_what_is_placed_fits_and_what_is_held_stays(
     fleet: Fleet, asked: list[AddVms], leaves: bool

@@ -15,7 +15,7 @@ import msgspec
 from laneway.core.fleet import backed, board
 from laneway.core.fleet.model import Fleet, Gpu
 from laneway.core.fleet.movable import takes_vgpus, unused
-from laneway.core.fleet.placing import Shape
+from laneway.core.fleet.shape import Shape
 from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, Mode
 from laneway.core.vgpu.card import Card
 from laneway.core.vgpu.placement import Carried
