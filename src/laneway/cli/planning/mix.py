@@ -18,6 +18,7 @@ from laneway.cli.planning.wanted import in_full
 from laneway.core.fleet.mix import OWN, Asked, Line, MixError, Share, Simulated, seen, simulate
 from laneway.core.history import length
 from laneway.core.phrases import short_name
+from laneway.core.vgpu.profiles import MIB_PER_GIB
 from laneway.views.memory import gib
 
 _LINES = table.columns(
@@ -96,8 +97,8 @@ def _text(found: Simulated, load: str, times: Times, life: int) -> str:
 def _report(found: Simulated, load: str, times: Times) -> Iterator[str]:
     waiting = f"waits up to {times.wait}" if length(times.wait) else "is refused"
     yield (
-        f"{found.gpus} GPUs with {gib(found.gib * 1024)}. Requests come for {load} of it, each for "
-        f"{times.lifetime} on average. A request without room {waiting}."
+        f"{found.gpus} GPUs with {gib(found.gib * MIB_PER_GIB)}. Requests come for {load} of it, "
+        f"each for {times.lifetime} on average. A request without room {waiting}."
     )
     if found.simulated < found.gpus:
         yield f"{found.simulated} of the GPUs are simulated, with their part of the requests."

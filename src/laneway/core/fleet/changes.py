@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
+from itertools import islice
 from typing import TypeVar
 
 import msgspec
 
 from laneway.core.fleet.known import ChangeError, known
-from laneway.core.fleet.made_up import MadeUpError, board_named, made_up, made_up_gpu
+from laneway.core.fleet.made_up import MOST_GPUS, MadeUpError, board_named, made_up, made_up_gpu
 from laneway.core.fleet.model import Fleet, Gpu, Vm
 from laneway.core.fleet.sharing import set_instances, set_mode
 from laneway.core.ledger.facts import Phase
@@ -24,6 +25,8 @@ T = TypeVar("T")
 MOST_VMS = 10_000
 MOST_OF_A_RESOURCE = 64
 """Devices of one resource that a VM can request."""
+_SLOTS = 255
+"""Numbers of buses that a made-up GPU can have."""
 
 
 class _Change(
@@ -154,7 +157,7 @@ def _add_vms(before: Changed, change: AddVms) -> Changed:
 
 def _leave(before: Changed, node: str) -> Changed:
     fleet = before.fleet
-    known(node, (one.name for one in fleet.nodes), "node")
+    _known_node(fleet, node)
     gone = {
         vgpu.holder for gpu in fleet.gpus if gpu.node == node for vgpu in gpu.vgpus if vgpu.holder
     }
@@ -198,18 +201,17 @@ def _add_nodes(before: Changed, text: str) -> Changed:
 
 def _add_gpus(before: Changed, change: AddGpus) -> Changed:
     fleet = before.fleet
-    known(change.node, (one.name for one in fleet.nodes), "node")
-    if not 1 <= change.count <= 16:
-        raise ChangeError(f"{change.count} GPUs: use 1 to 16")
+    _known_node(fleet, change.node)
+    if not 1 <= change.count <= MOST_GPUS:
+        raise ChangeError(f"{change.count} GPUs: use 1 to {MOST_GPUS}")
     board = _described(board_named, change.board.lower())
-    there = {gpu.name for gpu in fleet.gpus}
-    new: list[Gpu] = []
-    slot = 0
-    while len(new) < change.count and slot < 255:
-        gpu = made_up_gpu(change.node, board, slot)
-        slot += 1
-        if gpu.name not in there:
-            new.append(gpu)
+    names = {gpu.name for gpu in fleet.gpus}
+    addresses = {gpu.address for gpu in fleet.gpus if gpu.node == change.node}
+    every = (made_up_gpu(change.node, board, slot) for slot in range(_SLOTS))
+    able = (gpu for gpu in every if gpu.name not in names and gpu.address not in addresses)
+    new = tuple(islice(able, change.count))
+    if len(new) < change.count:
+        raise ChangeError(f"node {line(change.node)} has room for {len(new)} more GPUs")
     after = msgspec.structs.replace(fleet, gpus=(*fleet.gpus, *new))
     return Changed(after, before.to_place, before.refused)
 
@@ -220,10 +222,11 @@ def _change_requests(before: Changed, change: ChangeRequests) -> Changed:
     by_name = {vm.name: vm for vm in fleet.vms}
     for name in change.vms:
         known(name, by_name, "VM")
+    named = {*change.vms}
     chosen = [
         vm
         for vm in fleet.vms
-        if vm.name in change.vms or (change.labels and change.labels.items() <= vm.labels.items())
+        if vm.name in named or (change.labels and change.labels.items() <= vm.labels.items())
     ]
     if not chosen:
         labels = ", ".join(f"{key}={value}" for key, value in change.labels.items())
@@ -257,6 +260,10 @@ def _let_go(gpu: Gpu, moved: Mapping[str, Vm]) -> Gpu:
         for vgpu in gpu.vgpus
     )
     return msgspec.structs.replace(gpu, vgpus=tuple(vgpus))
+
+
+def _known_node(fleet: Fleet, name: str) -> None:
+    known(name, dict.fromkeys(node.name for node in fleet.nodes), "node")
 
 
 def _counts(requests: Mapping[str, int]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from laneway.core.phrases import closest, few, line
 
@@ -11,13 +11,12 @@ class ChangeError(ValueError):
     """A change that is not possible on this fleet; says why."""
 
 
-def known(name: str, names: Iterable[str], what: str) -> None:
+def known(name: str, names: Collection[str], what: str) -> None:
     """Nothing, where it is there. Raises ChangeError.
 
-    `what`: what it is, in words.
+    `names`: a set or a map, for there may be many of both; `what`: what they are, in words.
     """
-    there = list(names)
-    if name not in there:
-        meant = closest(name, there)
-        hint = f". Did you mean {meant[0]}?" if meant else f". There are: {few(there)}"
+    if name not in names:
+        meant = closest(name, names)
+        hint = f". Did you mean {meant[0]}?" if meant else f". There are: {few(names)}"
         raise ChangeError(f"the fleet has no {what} {line(name[:80])}{hint}")

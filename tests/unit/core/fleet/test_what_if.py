@@ -186,6 +186,20 @@ def test_without_changes_the_question_is_about_those_that_wait() -> None:
     assert [one.vm for one in more.placed] == ["a/w"]
 
 
+def test_gpus_are_added_where_none_is_and_never_fewer_than_asked_for() -> None:
+    renamed = (
+        msgspec.structs.replace(gpu, name=f"gpu-{n}") for n, gpu in enumerate(made_up("l40s").gpus)
+    )
+    fleet = msgspec.structs.replace(made_up("l40s"), gpus=tuple(renamed))
+    sixteen = AddGpus(node="l40s-1", board="l40s", count=16)
+
+    most = carried_out(fleet, [sixteen] * 15).fleet
+    assert len({gpu.address for gpu in most.gpus}) == len(most.gpus) == 242
+
+    with pytest.raises(ChangeError, match="node l40s-1 has room for 13 more GPUs"):
+        carried_out(most, [sixteen])
+
+
 def test_a_mode_changes_only_where_no_vm_has_a_vgpu() -> None:
     fleet = _holding(made_up("l40s"), 0, ("24Q", "a/vm"))
     found = what_if(fleet, [SetMode(gpus=("l40s-1-000001000",), mode="MixedSize")])

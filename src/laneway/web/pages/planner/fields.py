@@ -24,6 +24,7 @@ from laneway.core.fleet.changes import (
     SetInstances,
     SetMode,
 )
+from laneway.core.fleet.made_up import MOST_GPUS, MOST_NODES
 from laneway.core.fleet.sharing import MOST_INSTANCES
 from laneway.core.gpu.modes import Mode
 from laneway.web.place import Place
@@ -54,8 +55,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 """The fields of a row of each kind of change."""
 COUNTS: Mapping[str, int] = {
     "vms": MOST_VMS,
-    "gpus": 16,
-    "nodes": 1000,
+    "gpus": MOST_GPUS,
+    "nodes": MOST_NODES,
     **{each: MOST_OF_A_RESOURCE for pairs in DEVICES.values() for _, each in pairs},
 }
 """The fields that are numbers, with the largest; one that is empty is 1."""
