@@ -114,14 +114,14 @@ def taken(
     how: How,
     *,
     free: Iterable[Carried],
-    beside: tuple[Carried, ...] = (),
+    nearby: tuple[Carried, ...] = (),
     instances: tuple[GpuInstance, ...] = (),
 ) -> Taken:
     """One more vGPU. `free`, `instances`: those that there are then.
 
-    `beside`: free ones that count as room that is taken.
+    `nearby`: free ones that count as room that is taken.
     """
-    cost = gpus.cost(shape.packed, gpus.in_order((*shape.kept, *beside)), one)
+    cost = gpus.cost(shape.packed, gpus.in_order((*shape.kept, *nearby)), one)
     kept, rest = gpus.in_order((*shape.kept, one)), gpus.in_order(free)
     after = msgspec.structs.replace(shape, kept=kept, free=rest, instances=instances)
     return Taken(after, how, one.profile, one.start, (how, *cost))

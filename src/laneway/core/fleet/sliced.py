@@ -24,7 +24,7 @@ def take(shape: Shape, resource: str) -> Taken | None:
         others = tuple(one for one in shape.free if one not in of_resource)
         (index,), _ = gpus.best(shape.packed, shape.kept + others, of_resource)
         one = of_resource.pop(index)
-        return taken(shape, one, How.EXISTS, free=(*others, *of_resource), beside=others)
+        return taken(shape, one, How.EXISTS, free=(*others, *of_resource), nearby=others)
     profile = _offered(shape, resource)
     if not profile:
         return None
@@ -34,7 +34,7 @@ def take(shape: Shape, resource: str) -> Taken | None:
             continue
         placed = arrange(shape.card, there, {profile: 1}, mixed=shape.mixed)
         if placed is not None:
-            return taken(shape, Carried(profile, placed[0].start), how, free=free, beside=free)
+            return taken(shape, Carried(profile, placed[0].start), how, free=free, nearby=free)
     return None
 
 
