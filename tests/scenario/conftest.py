@@ -39,12 +39,14 @@ from laneway.sim.faults import Killed
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
 from support.caches import caught_up
+from support.commands import Laneway, shell
 from support.control_plane import DATABASE, SECONDS, embedded, given, until_served
 from support.databases import with_kubevirt
 from support.gpu_modes import MANAGE, SMI, gpus_of
 from support.plans import BOOT, hardware_of, in_thread
 from support.reviewed import reviewing, wanted
 from support.reviewed import served as with_users
+from support.worlds import World, started
 
 REAL = bool(os.environ.get("LANEWAY_REALAPI"))
 
@@ -370,6 +372,19 @@ async def _reviewed(folder: Path, tracer: Tracer | None) -> AsyncIterator[Cluste
         found.kubevirts = await stack.enter_async_context(Client(serving.kubevirts))
         async with reviewing(serving, found.families.registry, tracer):
             yield found
+
+
+@pytest.fixture
+async def world(cluster: Cluster, kubevirt_installed: Path, tmp_path: Path) -> AsyncIterator[World]:
+    """Scheduler, KubeVirt and manager; `world.add` adds a node with its kubelet and agent."""
+    async with started(cluster, tmp_path / "world") as world:
+        yield world
+
+
+@pytest.fixture
+def laneway(cluster: Cluster, tmp_path: Path) -> Laneway:
+    """Runs a command against the cluster."""
+    return shell(str(tmp_path / "kubeconfig"))
 
 
 @pytest.fixture

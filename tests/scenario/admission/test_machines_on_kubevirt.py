@@ -22,9 +22,14 @@ pytestmark = pytest.mark.timeout(120)
 
 
 @pytest.fixture(scope="module")
-def installed(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def capk_installed(kubevirt_installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What every test of the scenarios finds, and the kinds of Cluster API and CAPK."""
-    return with_more(installed, tmp_path_factory.mktemp("capk"), install)
+    return with_more(kubevirt_installed, tmp_path_factory.mktemp("capk"), install)
+
+
+@pytest.fixture
+def beginning(capk_installed: Path) -> Path:
+    return capk_installed
 
 
 @pytest.fixture

@@ -24,14 +24,21 @@ CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", False
 
 
 @pytest.fixture(scope="module")
-def installed(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def clusterapi_installed(
+    kubevirt_installed: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """What every test of the scenarios finds, and the kinds of Cluster API and for vSphere."""
 
     async def fill(client: Client) -> None:
         await install(client)
         await client.create(CRDS, control_planes())
 
-    return with_more(installed, tmp_path_factory.mktemp("clusterapi"), fill)
+    return with_more(kubevirt_installed, tmp_path_factory.mktemp("clusterapi"), fill)
+
+
+@pytest.fixture
+def beginning(clusterapi_installed: Path) -> Path:
+    return clusterapi_installed
 
 
 def control_planes() -> dict[str, Any]:

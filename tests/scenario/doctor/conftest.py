@@ -19,32 +19,16 @@ from laneway.controllers.takeover import steps
 from laneway.core import keys
 from laneway.kube.kubevirt import KUBEVIRTS
 from laneway.kube.resource import served
-from support.commands import Laneway, shell
-from support.databases import with_kubevirt
 from support.worlds import SimNode, World
-from support.worlds import started as world_started
 
 IMAGE = "rancher/harvester-pcidevices:v1.8.1"
 SELECTOR = {"app.kubernetes.io/name": "harvester-pcidevices-controller"}
 
 
-@pytest.fixture(scope="session")
-def installed(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What every test of the scenarios finds, and KubeVirt's kinds."""
-    return with_kubevirt(installed, tmp_path_factory.mktemp("doctor"))
-
-
 @pytest.fixture
-async def world(cluster: Any, tmp_path: Path) -> AsyncIterator[World]:
-    """Scheduler, KubeVirt and manager; `world.add` adds a node with its kubelet and agent."""
-    async with world_started(cluster, tmp_path / "world") as world:
-        yield world
-
-
-@pytest.fixture
-def laneway(tmp_path: Path) -> Laneway:
-    """Runs a command against the cluster."""
-    return shell(str(tmp_path / "kubeconfig"))
+def beginning(kubevirt_installed: Path) -> Path:
+    """Every test finds KubeVirt's kinds."""
+    return kubevirt_installed
 
 
 class Harvester:

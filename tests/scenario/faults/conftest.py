@@ -20,7 +20,6 @@ from laneway.sim.changes import Change
 from laneway.simcluster.kubevirt.objects import VMS
 from support.asked import Asked
 from support.caches import caught_up
-from support.databases import with_kubevirt
 from support.fast_time import FastTime
 from support.fault_proxy import SECONDS, FaultProxy
 from support.worlds import NAMESPACE, World
@@ -94,10 +93,10 @@ def _held(device: Any) -> bool:
     return device.status.allocation is not None
 
 
-@pytest.fixture(scope="session")
-def installed(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What every test of the scenarios finds, and KubeVirt's kinds."""
-    return with_kubevirt(installed, tmp_path_factory.mktemp("kubevirt"))
+@pytest.fixture
+def beginning(kubevirt_installed: Path) -> Path:
+    """Every test finds KubeVirt's kinds."""
+    return kubevirt_installed
 
 
 @pytest.fixture

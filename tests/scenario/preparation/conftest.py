@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from laneway.api import HostPolicy, HostPreparation
 from laneway.kube.resource import served
-from support.databases import with_kubevirt
-from support.worlds import World, started
+from support.worlds import World
 
 SETTINGS = {"iommu": True, "vfioAtBoot": True, "blockedDrivers": ["nouveau"]}
-
-
-@pytest.fixture(scope="session")
-def installed(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What every test of the scenarios finds, and KubeVirt's kinds."""
-    return with_kubevirt(installed, tmp_path_factory.mktemp("kubevirt"))
-
-
-@pytest.fixture
-async def world(cluster: Any, tmp_path: Path) -> AsyncIterator[World]:
-    """Scheduler, KubeVirt and manager; `world.add_server` adds a node that can reboot."""
-    async with started(cluster, tmp_path / "world") as world:
-        yield world
 
 
 @pytest.fixture
