@@ -102,7 +102,7 @@ def answer(asked: Question, output: str | None, where: ClusterChoice) -> int:
     view = View(
         document=plain_answer(request, given),
         names=[node for node, _ in given.room],
-        text=lambda _: "".join(f"{part}\n" for line in lines for part in table.indented(line)),
+        text=lambda _: table.paragraph(lines),
     )
     show(view, output)
     return ExitStatus.DONE if given.yes else ExitStatus.NO

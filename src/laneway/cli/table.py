@@ -11,7 +11,7 @@ import itertools
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import click
 import msgspec
@@ -189,6 +189,11 @@ def indented(line: str, further: int = 0) -> list[str]:
     """A line that may belong to the one above, fitted and set in further."""
     depth = len(line) - len(line.lstrip(" ")) + further
     return [" " * depth + part for part in fitted(line, depth)]
+
+
+def paragraph(lines: Iterable[str]) -> str:
+    """Lines of text one below the other, each fitted at its own depth."""
+    return "".join(f"{part}\n" for line in lines for part in indented(line))
 
 
 def _terminal() -> int | None:

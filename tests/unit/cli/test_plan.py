@@ -42,6 +42,22 @@ def test_a_file_is_the_same_fleet_as_the_words(tmp_path: Path) -> None:
         assert asked.output == _REPORT
 
 
+def test_an_answer_about_a_fleet_that_was_not_read_completely_says_so(tmp_path: Path) -> None:
+    fleet = msgspec.structs.replace(made_up("2x l40s"), unreadable=("VMs cannot be listed",))
+    path = tmp_path / "fleet.json"
+    path.write_text(write(fleet, as_json=True))
+    question = ("--from", str(path), "--vms", "5x L40S-24Q", "--leave", "l40s-1")
+
+    headline, *lines = _REPORT.splitlines()
+    assert _ask(*question).stdout.splitlines() == [
+        headline,
+        "  This is of what could be read. The warnings say what is missing or assumed.",
+        *lines,
+    ]
+    document = json.loads(_ask(*question, "-o", "json").stdout)
+    assert document["unreadable"] == ["VMs cannot be listed"]
+
+
 def test_changes_of_a_file_come_first(tmp_path: Path) -> None:
     path = tmp_path / "changes.yaml"
     path.write_text(

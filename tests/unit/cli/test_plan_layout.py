@@ -48,6 +48,14 @@ def test_what_is_not_served_is_said_with_the_proof() -> None:
     assert (asked.return_value, asked.output) == (3, _NOT_ALL)
 
 
+def test_a_proof_is_about_what_could_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "fleet.json"
+    partly = replace(made_up("l40s"), unreadable=("GPUs of n2 cannot be read",))
+    file.write_text(write(partly, as_json=True))
+    proof = "No layout of the GPUs that could be read serves more memory. That is proved."
+    assert proof in _ask("--from", str(file), "L40S-24Q", "L40S-8Q=30").output
+
+
 def test_a_search_without_time_says_a_bound_and_claims_no_proof() -> None:
     asked = _ask("--from", "l40s", "L40S-24Q", "L40S-8Q=30", "--seconds", "0")
     assert asked.return_value == 3

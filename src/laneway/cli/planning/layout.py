@@ -52,12 +52,13 @@ def answer(
         raise click.BadParameter("name profiles, or take them from the history with --since")
     asked = question.requested(profiles)
     fleet = fleet_of(source, where)
-    heading: tuple[str, ...] = ()
+    said: list[str] = []
     if profiles:
         wanted = in_full(fleet, asked, in_instances=True)
     else:
         seen = demand_of(fleet, past, where)
-        wanted, heading = seen.more, tuple(report(seen, past))
+        wanted = seen.more
+        said += report(seen, past)
     try:
         found = recommend(fleet, wanted, seconds=seconds)
     except SolverMissingError:
@@ -65,17 +66,17 @@ def answer(
             "cannot search for a layout: the solver HiGHS is not installed. "
             "Install it: pip install 'laneway[planner]'"
         ) from None
-    show(_view(found, layouts(found, name), heading), output)
+    if found.demand:
+        said += _report(found, partly=bool(fleet.unreadable))
+    show(_view(layouts(found, name), said), output)
     return ExitStatus.DONE if found.served == found.demand else ExitStatus.NO
 
 
-def _view(found: Recommendation, made: list[VGPULayout], heading: Sequence[str]) -> View:
+def _view(made: list[VGPULayout], said: Sequence[str]) -> View:
     def text(wide: bool) -> str:
         rows = tuple(_row(one, wide=wide) for one in made)
         shown = table.text(_COLUMNS, [table.Section("", rows)]) if rows else ""
-        said = (*heading, *(_report(found) if found.demand else ()))
-        lines = (part for line in said for part in table.indented(line))
-        return "".join(f"{line}\n" for line in lines) + shown
+        return table.paragraph(said) + shown
 
     return View(
         document={"apiVersion": "v1", "kind": "List", "items": [_plain(one) for one in made]},
@@ -102,14 +103,16 @@ def _row(layout: VGPULayout, *, wide: bool) -> table.Row:
     return table.Row((*cells, ", ".join(named) + more))
 
 
-def _report(found: Recommendation) -> Iterator[str]:
+def _report(found: Recommendation, *, partly: bool) -> Iterator[str]:
+    gpus = " of the GPUs that could be read" if partly else ""
     served, wanted = sum(found.served.values()), sum(found.demand.values())
     yield f"Served: {served} of {wanted} vGPUs, {gib(found.served_mib)}."
     if served < wanted and found.optimal:
-        yield "No layout serves more memory. That is proved."
+        yield f"No layout{gpus} serves more memory. That is proved."
     elif not found.optimal:
         yield (
-            f"The search ended before a proof. No layout serves more than {gib(found.bound_mib)}."
+            f"The search ended before a proof. No layout{gpus} serves more than "
+            f"{gib(found.bound_mib)}."
         )
     for profile, count in found.demand.items():
         if left := count - found.served.get(profile, 0):

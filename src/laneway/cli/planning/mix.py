@@ -77,7 +77,6 @@ def _time(option: str, text: str) -> int:
 
 
 def _text(found: Simulated, load: str, times: Times, life: int) -> str:
-    lines = (part for line in _report(found, load, times) for part in table.indented(line))
     rows = tuple(_row(line, found, life) for line in found.lines)
     own = [line for line in found.lines if line.policy == OWN]
     sections = [
@@ -87,7 +86,7 @@ def _text(found: Simulated, load: str, times: Times, life: int) -> str:
         for line in own
     ]
     return (
-        "".join(f"{line}\n" for line in lines)
+        table.paragraph(_report(found, load, times))
         + table.text(_LINES, [table.Section("", rows)])
         + "\n"
         + table.text(_PROFILES, sections)

@@ -54,7 +54,7 @@ def answer(
     view = View(
         document={name: getattr(found, name) for name in Moves.__struct_fields__},
         names=[one.vm for one in found.moves],
-        text=lambda _: "".join(f"{part}\n" for line in lines for part in table.indented(line)),
+        text=lambda _: table.paragraph(lines),
     )
     show(view, output)
     return ExitStatus.DONE if found.outcome is Outcome.FOUND else ExitStatus.NO

@@ -18,7 +18,7 @@ from laneway.changes.moving import all_moves, lock
 from laneway.changes.moving.all_moves import Result
 from laneway.changes.moving.before import against, unreadable
 from laneway.changes.moving.work import MovesListener, Seen, Work
-from laneway.cli import connection, fleet, interrupts, progress
+from laneway.cli import connection, fleet, interrupts, progress, table
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure, one_line
 from laneway.cli.output import View, show
@@ -94,8 +94,7 @@ def _carried_out(
         return plan, await against(work, seen, plan.found)
 
     plan, reasons = connection.ask(proposed, where)
-    for line in report(plan.found):
-        click.echo(line)
+    click.echo(table.paragraph(report(plan.found)), nl=False)
     if plan.found.outcome is not Outcome.FOUND:
         return ExitStatus.NO, plan.found, Result(done=())
     if not (plan.found.moves or plan.found.in_the_way):

@@ -25,11 +25,11 @@ def answer(asked: Asked, source: str | None, output: str | None, where: ClusterC
         found = what_if(fleet, changes(asked, fleet))
     except ChangeError as error:
         raise Failure(str(error)) from None
-    lines = list(report(found))
+    lines = list(report(found, partly=bool(fleet.unreadable)))
     view = View(
-        document={"answer": found.yes, **_document(found)},
+        document={"answer": found.yes, **_document(found), "unreadable": fleet.unreadable},
         names=[one.vm for one in found.placed],
-        text=lambda _: "".join(f"{part}\n" for line in lines for part in table.indented(line)),
+        text=lambda _: table.paragraph(lines),
     )
     show(view, output)
     return ExitStatus.DONE if found.yes else ExitStatus.NO
@@ -39,9 +39,11 @@ def _document(found: Answer) -> dict[str, object]:
     return {name: getattr(found, name) for name in Answer.__struct_fields__}
 
 
-def report(found: Answer) -> Iterator[str]:
-    """The answer in lines."""
+def report(found: Answer, *, partly: bool) -> Iterator[str]:
+    """The answer in lines; `partly`: not all of the fleet could be read."""
     yield said.headline(found)
+    if partly:
+        yield "  This is of what could be read. The warnings say what is missing or assumed."
     yield from (f"  {words}" for words in found.unchangeable)
     for one in found.placed[:_MOST_LINES]:
         yield f"  {one.vm}: {said.where(one)}"
