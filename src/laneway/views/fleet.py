@@ -12,7 +12,7 @@ import msgspec
 from laneway.api import VGPU_CONFIGURED, MigConfiguration, VGPUDevice
 from laneway.core.fleet import board
 from laneway.core.fleet.migration import ecc_of
-from laneway.core.fleet.model import Device, Fleet, Framework, Gpu, Node, Vgpu, Vm
+from laneway.core.fleet.model import POD, Device, Fleet, Framework, Gpu, Node, Vgpu, Vm
 from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile
 from laneway.core.ledger.build import build
 from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand, DeviceFact, Facts
@@ -36,7 +36,7 @@ def observed(
 def plain_name(consumer: Consumer) -> str:
     """`NAMESPACE/NAME` of a VM, `pod NAMESPACE/NAME`."""
     path = f"{consumer.namespace}/{consumer.name}" if consumer.namespace else consumer.name
-    return f"pod {path}" if consumer.kind is ConsumerKind.POD else path
+    return f"{POD}{path}" if consumer.kind is ConsumerKind.POD else path
 
 
 def of_ledger(
@@ -154,80 +154,4 @@ def _vgpu(vgpu: VGPUDevice, devices: Mapping[str, DeviceFact], holders: Mapping[
         instance=vgpu.status.gpu_instance,
         holder=holders.get(name, ""),
         unhealthy=device.unhealthy if device is not None else _UNHEALTHY_WITHOUT_FACT,
-    )
-
-
-def anonymous(fleet: Fleet) -> Fleet:
-    """The same with neutral names of nodes and VMs, without labels, and without words of others."""
-    nodes = {node.name: f"node-{n}" for n, node in enumerate(fleet.nodes, 1)}
-    vms = {vm.name: f"vm/vm-{n}" for n, vm in enumerate(fleet.vms, 1)}
-    holders = [vgpu.holder for gpu in fleet.gpus for vgpu in gpu.vgpus]
-    for holder in filter(None, (*holders, *(device.holder for device in fleet.devices))):
-        vms.setdefault(holder, f"vm/vm-{len(vms) + 1}")
-    replace = msgspec.structs.replace
-    labels: dict[tuple[str, str], str] = {}
-    said = [*(node.labels for node in fleet.nodes), *(vm.labels for vm in fleet.vms)]
-    said += [vm.selector for vm in fleet.vms]
-    for pair in (pair for one in said for pair in one.items()):
-        labels.setdefault(pair, f"label-{len(labels) + 1}")
-    resources = {
-        device.resource: f"device/{n}"
-        for n, device in enumerate(fleet.devices, 1)
-        if device.name in device.resource
-    }
-
-    def plain(pairs: Mapping[str, str]) -> dict[str, str]:
-        return {labels[pair]: "" for pair in pairs.items()}
-
-    return Fleet(
-        nodes=tuple(
-            replace(
-                node,
-                name=nodes[node.name],
-                labels=plain(node.labels),
-                closed="it is closed" if node.closed else "",
-            )
-            for node in fleet.nodes
-        ),
-        gpus=tuple(
-            replace(
-                gpu,
-                name=f"gpu-{n}",
-                node=nodes[gpu.node],
-                claimed="it is in use as a whole" if gpu.claimed else "",
-                vgpus=tuple(
-                    replace(
-                        vgpu,
-                        name=f"vgpu-{n}-{m}",
-                        holder=vms.get(vgpu.holder, ""),
-                        unhealthy="it is unhealthy" if vgpu.unhealthy else "",
-                    )
-                    for m, vgpu in enumerate(gpu.vgpus, 1)
-                ),
-            )
-            for n, gpu in enumerate(fleet.gpus, 1)
-        ),
-        devices=tuple(
-            replace(
-                device,
-                name=f"device-{n}",
-                node=nodes[device.node],
-                resource=resources.get(device.resource, device.resource),
-                holder=vms.get(device.holder, ""),
-                unhealthy="it is unhealthy" if device.unhealthy else "",
-            )
-            for n, device in enumerate(fleet.devices, 1)
-        ),
-        vms=tuple(
-            replace(
-                vm,
-                name=vms[vm.name],
-                node=nodes.get(vm.node, ""),
-                labels=plain(vm.labels),
-                selector=plain(vm.selector),
-                requests={resources.get(k, k): v for k, v in vm.requests.items()},
-            )
-            for vm in fleet.vms
-        ),
-        unreadable=("some resources could not be read",) if fleet.unreadable else (),
     )

@@ -17,6 +17,7 @@ from laneway.api import (
     VGPUDeviceSpec,
     VGPUDeviceStatus,
 )
+from laneway.core.fleet.anonymous import anonymous
 from laneway.core.fleet.changes import AddVms
 from laneway.core.fleet.inventory_file import read, write
 from laneway.core.fleet.model import Fleet
@@ -31,7 +32,7 @@ from laneway.core.ledger.facts import (
     NodeFact,
     Phase,
 )
-from laneway.views.fleet import anonymous, observed
+from laneway.views.fleet import observed
 from laneway.views.gpus import assemble
 
 _UUID = "GPU-3c9a8f2e-secret"

@@ -12,13 +12,14 @@ from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure, one_line
 from laneway.controllers.ledger.snapshot import look
 from laneway.core.fleet import inventory_file
+from laneway.core.fleet.anonymous import anonymous
 from laneway.core.fleet.captured import captured
 from laneway.core.fleet.inventory_file import MOST_BYTES, InventoryError
 from laneway.core.fleet.made_up import MadeUpError, made_up
 from laneway.core.fleet.model import Fleet
 from laneway.host.scan import scan
 from laneway.kube.client import Client
-from laneway.views.fleet import anonymous, observed
+from laneway.views.fleet import observed
 
 
 def fleet_of(source: str | None, where: ClusterChoice) -> Fleet:

@@ -15,6 +15,9 @@ import msgspec
 from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile
 from laneway.core.ledger.facts import Phase
 
+POD = "pod "
+"""Begins the names of pods."""
+
 
 class Framework(StrEnum):
     """How the host driver makes vGPUs."""

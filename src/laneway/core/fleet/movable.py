@@ -17,7 +17,7 @@ import msgspec
 
 from laneway.core.fleet import board
 from laneway.core.fleet.migration import Answer, between
-from laneway.core.fleet.model import Fleet, Gpu, Node, Vgpu, Vm
+from laneway.core.fleet.model import POD, Fleet, Gpu, Node, Vgpu, Vm
 from laneway.core.ledger.facts import Phase
 
 _NOT_MIGRATABLE = "it is not live-migratable"
@@ -98,7 +98,7 @@ def _stays(vm: Vm | None, fleet: Fleet, legs: list[Leg], others: set[str], *, re
     """Why a holder is not moved; empty: it can be."""
     if vm is None:
         return "nothing is known about it"
-    if vm.name.startswith("pod "):
+    if vm.name.startswith(POD):
         return "a pod cannot be moved"
     if vm.stopping:
         return "it is stopping"

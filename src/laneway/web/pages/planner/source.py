@@ -14,7 +14,7 @@ import msgspec
 
 from laneway.controllers.ledger.demands import of_container_pod
 from laneway.controllers.ledger.objects import Pod
-from laneway.core.fleet.model import Fleet
+from laneway.core.fleet.model import POD, Fleet
 from laneway.core.gpu.modes import Mode
 from laneway.core.ledger.facts import Consumer, ConsumerKind, Demand
 from laneway.core.ledger.ledger import Ledger
@@ -118,7 +118,7 @@ class Names:
         if consumer not in self._given:
             name = f"{self._hidden} {next(self._numbers)}"
             is_pod = consumer.kind is ConsumerKind.POD
-            self._given[consumer] = f"pod {name}" if is_pod else name
+            self._given[consumer] = f"{POD}{name}" if is_pod else name
         return self._given[consumer]
 
     def unlabelled(self, fleet: Fleet) -> Fleet:
