@@ -5,6 +5,8 @@ from __future__ import annotations
 from playwright.sync_api import FilePayload, expect
 
 from laneway.core.fleet import inventory_file
+from laneway.core.fleet.model import Fleet, Node, Vm
+from laneway.core.ledger.facts import Phase
 from support.chromium import Person, axe
 from support.planning import Q24, Q48, half_used, running
 
@@ -111,3 +113,12 @@ def test_a_person_plans_on_a_file_and_on_the_cluster(administrator: Person) -> N
     expect(answer).to_contain_text("Yes: no VM waits or has to move.")
     page.goto(f"{administrator.address}/planner?source=file&type-0={Q24}")
     expect(answer).to_contain_text("No file is uploaded")
+
+    unlike = tuple(
+        Vm(name=f"v{n}", phase=Phase.PENDING, requests={f"r{n}": 1}) for n in range(1000)
+    )
+    huge = Fleet(nodes=tuple(Node(name=f"n{n}") for n in range(1000)), vms=unlike)
+    file.set_input_files(a_file(inventory_file.write(huge, as_json=True)))
+    upload.click()
+    expect(answer).to_contain_text("This question is too large for the web interface")
+    expect(answer).to_contain_text("laneway plan what-if --from fleet.json")

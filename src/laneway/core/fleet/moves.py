@@ -22,9 +22,10 @@ from itertools import permutations
 import msgspec
 
 from laneway.core.fleet import board
+from laneway.core.fleet.effort import TooLongError
 from laneway.core.fleet.model import Fleet, Gpu
 from laneway.core.fleet.movable import How, Unit, bound, takes_vgpus, units, unused
-from laneway.core.fleet.moves_search import Assignment, Search, TooLongError
+from laneway.core.fleet.moves_search import Assignment, Search
 from laneway.core.vgpu.placement import Carried, arrange, most
 
 MOST_MOVES = 4

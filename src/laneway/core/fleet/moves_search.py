@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from laneway.core.fleet import board
+from laneway.core.fleet.effort import Effort
 from laneway.core.fleet.model import Fleet
 from laneway.core.fleet.movable import Leg, Unit, may_go, takes_vgpus
 from laneway.core.vgpu.placement import Carried, arrange
@@ -19,10 +20,6 @@ from laneway.core.vgpu.profiles import framebuffer_mib
 
 Assignment = tuple[tuple[Unit, tuple[int, ...]], ...]
 """Each unit that is wanted or moves, with the GPU to which each of its vGPUs goes."""
-
-
-class TooLongError(Exception):
-    """The search has looked at as many positions as it may."""
 
 
 class _Load(NamedTuple):
@@ -47,7 +44,7 @@ class Search:
         self._mixed = [board.is_mixed(gpu) for gpu in fleet.gpus]
         self._nodes = {node.name: node for node in fleet.nodes}
         self._movable = movable
-        self._left = effort
+        self._effort = Effort(effort)
         self._open = [number for number, takes in enumerate(takes_vgpus(fleet)) if takes]
         self._loads = [
             _Load(
@@ -131,7 +128,7 @@ class Search:
         for kind in self._alike.values():
             seen: set[tuple[str, tuple[bool, ...]]] = set()
             for number in kind:
-                self._look()
+                self._effort.look()
                 if number not in allowed or number in position:
                     continue
                 if node and self._gpus[number].node != node:
@@ -205,7 +202,7 @@ class Search:
                 if key in seen:
                     continue
                 seen.add(key)
-                self._look()
+                self._effort.look()
                 if self._fits(number, _Load(kept, load.comes), profile):
                     enough.append(left)
                     yield tuple(self._movable[holder] for holder in chosen)
@@ -233,11 +230,6 @@ class Search:
                 arrange(self._cards[number], carried, more, mixed=self._mixed[number]) is not None
             )
         return self._fitting[key]
-
-    def _look(self) -> None:
-        self._left -= 1
-        if self._left < 0:
-            raise TooLongError
 
 
 def _largest_first(units: tuple[Unit, ...]) -> tuple[Unit, ...]:

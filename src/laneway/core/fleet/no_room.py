@@ -13,8 +13,12 @@ from laneway.core.phrases import few
 
 
 def why_not(room: Room, vm: Vm) -> str:
-    """In words, for a VM that no node has room for."""
-    nodes = [node for node in room.fleet.nodes if not excluded(node, vm)]
+    """In words, for a VM that no node has room for. Raises TooLongError."""
+    nodes = []
+    for node in room.fleet.nodes:
+        room.effort.look()
+        if not excluded(node, vm):
+            nodes.append(node)
     if not nodes:
         return _no_node(room.fleet, vm)
     lacking = []

@@ -7,6 +7,7 @@ best first, and then no more.
 from __future__ import annotations
 
 import heapq
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -15,6 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from laneway.core.fleet import containers
+from laneway.core.fleet.effort import Effort
 from laneway.core.fleet.model import Fleet, Gpu, Node, Vm
 from laneway.core.fleet.placing import rank, room_for, shape_of, take
 from laneway.core.fleet.shape import How, Shape, Taken
@@ -68,8 +70,13 @@ class _Wants(NamedTuple):
 class Room:
     """What is free, while VMs take from it."""
 
-    def __init__(self, fleet: Fleet, before: Room | None = None) -> None:
-        """`before`: of another moment, nothing taken; GPUs that are the same are not read again."""
+    def __init__(self, fleet: Fleet, before: Room | None = None, effort: float = math.inf) -> None:
+        """`before`: of another moment, nothing taken; GPUs that are the same are not read again.
+
+        `effort`: nodes, and ways to place a VM on one, that may be looked at. More of them raise
+        TooLongError.
+        """
+        self.effort = Effort(effort)
         self.fleet = fleet
         self.shapes: list[Shape]
         """Of each GPU."""
@@ -104,6 +111,7 @@ class Room:
         wants = _Wants.of(vms[0])
         heap: list[tuple[_Cost, int, str, tuple[_Pick, ...]]] = []
         for number, node in enumerate(self.fleet.nodes):
+            self.effort.look()
             if not excluded(node, vms[0]):
                 self._offer(heap, number, node.name, wants)
         for vm in vms:
@@ -137,7 +145,7 @@ class Room:
             best = min(_options(there, vgpus[0]), default=None)
             found = [(vgpus[0], best[1], best[2])] if best else None
         else:
-            found = _searched(there, vgpus)
+            found = _searched(there, vgpus, self.effort)
         if found is None or not others:
             return found if found is None else tuple(found)
         return (*found, *((name, -1, None) for name in others.elements()))
@@ -189,7 +197,7 @@ def _option(shape: Shape, resource: str) -> tuple[_Cost, Taken] | None:
     return (rank(taken), taken) if taken else None
 
 
-def _searched(there: dict[int, Shape], vgpus: Sequence[str]) -> list[_Pick] | None:
+def _searched(there: dict[int, Shape], vgpus: Sequence[str], effort: Effort) -> list[_Pick] | None:
     """Where several vGPUs can be together; every way is tried, the best first."""
     picks: list[_Pick] = []
     before: list[Shape] = []
@@ -210,6 +218,7 @@ def _searched(there: dict[int, Shape], vgpus: Sequence[str]) -> list[_Pick] | No
             there[number] = before.pop()
             continue
         tried += 1
+        effort.look()
         if tried > TRIED:
             return None
         _, number, taken = option

@@ -9,6 +9,7 @@ reaches; another order may place more.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -62,12 +63,15 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         return not (self.refused or self.unchangeable)
 
 
-def what_if(fleet: Fleet, changes: Iterable[Change]) -> Answer:
-    """The answer. Without changes it is about the VMs that wait today. Raises ChangeError."""
+def what_if(fleet: Fleet, changes: Iterable[Change], effort: float = math.inf) -> Answer:
+    """The answer. Without changes it is about the VMs that wait today.
+
+    `effort`: as `Room` has it. Raises ChangeError, TooLongError.
+    """
     asked = list(changes)
     after = carried_out(fleet, asked)
     today = Room(fleet)
-    room = Room(after.fleet, today)
+    room = Room(after.fleet, today, effort)
     known = {vm.name for vm in after.to_place}
     waits = [vm for vm in waiting(fleet) if vm.name not in known]
     wanted = {vm.name for vm in (after.to_place if asked else waits)}

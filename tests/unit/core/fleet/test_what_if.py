@@ -19,6 +19,7 @@ from laneway.core.fleet.changes import (
     SetMode,
     carried_out,
 )
+from laneway.core.fleet.effort import TooLongError
 from laneway.core.fleet.known import ChangeError
 from laneway.core.fleet.made_up import MadeUpError, made_up
 from laneway.core.fleet.model import Fleet, Gpu, Vgpu, Vm
@@ -83,6 +84,16 @@ def test_one_vm_may_have_more_vgpus_than_python_goes_deep() -> None:
     more = msgspec.structs.replace(vm, requests={_PREFIX + "1Q": 80 * 32 + 1})
     [refused] = what_if(msgspec.structs.replace(wide, vms=(more,)), []).refused
     assert refused.words == (f"2561 x {_PREFIX}1Q: the node with the most room has room for 2560")
+
+
+def test_a_question_of_more_work_than_is_allowed_ends_without_an_answer() -> None:
+    fleet = made_up("100x l40s")
+    unlike = [AddVms(requests={f"example.com/{n}": 1}, name=f"vm{n}") for n in range(20)]
+    assert len(what_if(fleet, unlike, effort=2 * 20 * 100).refused) == 20
+    with pytest.raises(TooLongError):
+        what_if(fleet, unlike, effort=20 * 100)
+    alike = [AddVms(requests={"example.com/0": 1}, count=1000)]
+    assert len(what_if(fleet, alike, effort=2 * 100).refused) == 1000
 
 
 @given(_fleets(), st.lists(_ASKED, min_size=1, max_size=3), st.booleans())

@@ -22,6 +22,8 @@ from laneway.web.pages.planner.fields import Read
 
 EFFORT = 30_000
 """Positions of the search for moves."""
+_ROOM_EFFORT = 500_000
+"""Nodes, and ways to place a VM on one. A cluster of a thousand nodes has seldom a tenth of it."""
 _SHOWN = 50
 
 
@@ -73,10 +75,10 @@ class Wrong(NamedTuple):
 def answered(fleet: Fleet, read: Read, source: str, *, restart: bool) -> Said | Wrong:
     """The answer; `source`: the name of an uploaded file, empty for the cluster.
 
-    `restart`: VMs that cannot be migrated may be restarted.
+    `restart`: VMs that cannot be migrated may be restarted. Raises TooLongError.
     """
     try:
-        found = what_if(fleet, read.changes)
+        found = what_if(fleet, read.changes, _ROOM_EFFORT)
         moves = moves_for(fleet, read.changes, found, EFFORT, restart=restart)
     except ChangeError as error:
         return Wrong(_field(fleet, read), str(error))

@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from laneway.core.fleet.effort import TooLongError
 from laneway.core.fleet.model import Fleet
 from laneway.core.ledger.ledger import Ledger
 from laneway.kube.resource import Key
+from laneway.views.planning.command import command
 from laneway.web.caches import Change
 from laneway.web.page import Context, Page
 from laneway.web.pages.planner import fields, source
@@ -51,9 +53,13 @@ async def _plan(visit: Visit) -> Plan:
     own = source.uploaded(visit) if source.chosen(visit) == source.FILE else None
     name = own.name if own is not None else ""
     restart = fields.may_restart(visit.place)
-    said = await visit.site.planning.thread.run(
-        lambda: answered(fleet, read, name, restart=restart)
-    )
+    try:
+        said = await visit.site.planning.thread.run(
+            lambda: answered(fleet, read, name, restart=restart)
+        )
+    except TooLongError:
+        words = visit.texts("planner.too_long", command=command(read.changes, name))
+        return Plan(fleet, found.ledger, words)
     if isinstance(said, Wrong):
         return Plan(fleet, found.ledger, wrong={said.field: said.words})
     return Plan(fleet, found.ledger, said=said)

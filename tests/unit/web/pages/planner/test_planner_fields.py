@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from laneway.core.fleet.changes import (
     AddGpus,
     AddNodes,
@@ -11,7 +13,10 @@ from laneway.core.fleet.changes import (
     SetInstances,
     SetMode,
 )
+from laneway.core.fleet.effort import TooLongError
 from laneway.core.fleet.made_up import made_up
+from laneway.core.fleet.model import Fleet, Node, Vm
+from laneway.core.ledger.facts import Phase
 from laneway.web.pages.planner.answer import Said, Wrong, answered
 from laneway.web.pages.planner.fields import MOST_ROWS, Read, read, rows, shown_devices
 from laneway.web.place import parse
@@ -118,3 +123,14 @@ def test_an_answer_has_the_command_that_asks_the_same() -> None:
     nothing = answered(made_up("l40s"), said(""), "", restart=False)
     assert isinstance(nothing, Said)
     assert nothing.command == "laneway plan what-if"
+
+
+def test_a_file_that_would_keep_others_waiting_for_hours_gets_no_answer() -> None:
+    fleet = Fleet(
+        nodes=tuple(Node(name=f"n{n}") for n in range(1000)),
+        vms=tuple(
+            Vm(name=f"v{n}", phase=Phase.PENDING, requests={f"r{n}": 1}) for n in range(1000)
+        ),
+    )
+    with pytest.raises(TooLongError):
+        answered(fleet, said(""), "", restart=False)
