@@ -69,25 +69,35 @@ class Publisher(Generic[T]):
         self.queue: WorkQueue[str] = WorkQueue()
         self._written = Written()
         self._outstanding: set[str] | None = None
+        self._left: tuple[Mapping[str, T], int, list[T]] = {}, -1, []
+        """Which stored objects were not wanted, and when that was."""
 
     def observed(self, inventory: Inventory) -> None:
         """Take a new inventory: every object that should now be different is worked on."""
         before, after = self.wanted, self._family.wanted(inventory, self.node)
+        if after == before:
+            after = before  # Most events concern another family.
         self.inventory, self.wanted = inventory, after
         names = _different(before, after)
         if before is not after:
             names |= before.keys() - after.keys()
         first = self._outstanding is None
-        names |= {
-            name
-            for obj in self.informer.store
-            if ((name := obj.metadata.name) not in after or first) and self.concerns(obj)
-        }
+        stored = self.informer.store if first else self._unwanted()
+        names |= {obj.metadata.name for obj in stored if self.concerns(obj)}
         if first:
             self._outstanding = set(names)
             self._settle()
         for name in sorted(names, key=self.rank):
             self.queue.add(name)
+
+    def _unwanted(self) -> list[T]:
+        """The stored objects that are not wanted: whether they stay an inventory says as well."""
+        store = self.informer.store
+        wanted, changes, found = self._left
+        if wanted is not self.wanted or changes != store.changes:
+            found = [obj for obj in store if obj.metadata.name not in self.wanted]
+            self._left = self.wanted, store.changes, found
+        return found
 
     def again(self) -> None:
         """Decide again what is wanted, as something else than the inventory has changed."""

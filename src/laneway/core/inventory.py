@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
 
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.pci import PciAddress, PciFunction
+from laneway.core.remembered import remembered
 
 Framework = Literal["mdev", "vendor-vfio"]
 
@@ -124,15 +126,27 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
 
     def function(self, address: PciAddress) -> PciFunction | None:
         """The PCI function at an address."""
-        return next((one for one in self.functions if one.address == address), None)
+        return self.by_address().get(address)
+
+    def by_address(self) -> Mapping[PciAddress, PciFunction]:
+        """All functions by their addresses, in numeric order."""
+        return _by_address(self.functions)
 
     def vgpu(self, address: PciAddress) -> VgpuFunction | None:
         """The function at an address, if it can carry a vGPU."""
-        return next((one for one in self.vgpus if one.address == address), None)
+        return self.carriers().get(address)
+
+    def carriers(self) -> Mapping[PciAddress, VgpuFunction]:
+        """All functions that can carry a vGPU by their addresses, in numeric order."""
+        return _carriers(self.vgpus)
 
     def vgpus_of(self, gpu: PciAddress) -> tuple[VgpuFunction, ...]:
         """The functions of a GPU that can carry a vGPU, in numeric order."""
-        return tuple(one for one in self.vgpus if one.parent == gpu)
+        return self.by_gpu().get(gpu, ())
+
+    def by_gpu(self) -> Mapping[PciAddress, tuple[VgpuFunction, ...]]:
+        """All functions that can carry a vGPU, in numeric order, by their GPU."""
+        return _by_gpu(self.vgpus)
 
     def unread_gpus(self) -> dict[PciAddress, str]:
         """GPUs of which it is not known what they carry, and why."""
@@ -142,9 +156,32 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
                 found.setdefault(one.parent, f"{one.address}: {one.unreadable}")
         return found
 
-    def by_gpu(self) -> dict[PciAddress, tuple[VgpuFunction, ...]]:
-        """All functions that can carry a vGPU, in numeric order, by their GPU."""
-        found: dict[PciAddress, list[VgpuFunction]] = {}
-        for one in self.vgpus:
-            found.setdefault(one.parent, []).append(one)
-        return {gpu: tuple(functions) for gpu, functions in found.items()}
+    def sharing(self, before: Inventory) -> Inventory:
+        """The same, of which each part that equals that of an inventory before is that very part.
+
+        So what depends on a part alone need not be worked out again, nor even compared.
+        """
+        parts = {}
+        for name in self.__struct_fields__:
+            was, now = getattr(before, name), getattr(self, name)
+            if was is not now and was == now:
+                parts[name] = was
+        return msgspec.structs.replace(self, **parts) if parts else self
+
+
+@remembered
+def _by_address(functions: tuple[PciFunction, ...]) -> Mapping[PciAddress, PciFunction]:
+    return {one.address: one for one in functions}
+
+
+@remembered
+def _carriers(vgpus: tuple[VgpuFunction, ...]) -> Mapping[PciAddress, VgpuFunction]:
+    return {one.address: one for one in vgpus}
+
+
+@remembered
+def _by_gpu(vgpus: tuple[VgpuFunction, ...]) -> Mapping[PciAddress, tuple[VgpuFunction, ...]]:
+    found: dict[PciAddress, list[VgpuFunction]] = {}
+    for one in vgpus:
+        found.setdefault(one.parent, []).append(one)
+    return {gpu: tuple(functions) for gpu, functions in found.items()}

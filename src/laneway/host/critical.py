@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -80,7 +81,7 @@ def decide(functions: Iterable[PciFunction], needs: Iterable[Need]) -> Critical:
             found[function.address].append("is the boot display")
     _spread(known, pci)
     for function in known.values():
-        if own := _own_role(function):
+        if own := _own_role(function.driver, function.class_code, function.vendor):
             pci[function.address].append(own)
     return Critical(
         {address: _unique(pci[address]) for address in sorted(pci) if address in known},
@@ -113,12 +114,14 @@ def _spared(function: PciFunction | None) -> bool:
     )
 
 
-def _own_role(function: PciFunction) -> str:
-    if function.driver in _MANAGEMENT_DRIVERS:
+@lru_cache(maxsize=1024)
+def _own_role(driver: str, class_code: str, vendor: str) -> str:
+    """Remembered, because a server shows the same few kinds of functions by the hundred."""
+    if driver in _MANAGEMENT_DRIVERS:
         return "management controller (BMC)"
-    if function.class_code.startswith(_DISPLAY) and function.vendor in _MANAGEMENT_DISPLAYS:
+    if class_code.startswith(_DISPLAY) and vendor in _MANAGEMENT_DISPLAYS:
         return "display of the management controller (BMC)"
-    return _BY_CLASS.get(function.class_code[:4], "")
+    return _BY_CLASS.get(class_code[:4], "")
 
 
 def _unique(reasons: list[str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ have.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from laneway.core.inventory import Inventory
 from laneway.core.pci import PciAddress, PciFunction
@@ -34,7 +34,7 @@ def read_users(
     workloads: Workloads = no_workloads,
 ) -> tuple[Holders, frozenset[PciAddress]]:
     """The users of the functions, a PF's with those of VFs it is losing; and what is locked."""
-    known = {function.address: function for function in inventory.functions}
+    known = inventory.by_address()
     asked = frozenset(concerned) & known.keys()
     lost = {
         pf: [vf for vf in _vf_addresses(host, pf, known[pf].total_vfs or 0) if _lost(vf, known)]
@@ -80,7 +80,7 @@ def _can_be_locked(host: Host, address: PciAddress) -> bool:
     )
 
 
-def _lost(address: PciAddress, known: dict[PciAddress, PciFunction]) -> bool:
+def _lost(address: PciAddress, known: Mapping[PciAddress, PciFunction]) -> bool:
     function = known.get(address)
     return function is not None and function.physfn is None and not function.driver
 

@@ -8,7 +8,7 @@ that came or went unannounced is noticed, because the list of functions is read 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from laneway.core.inventory import DeviceError, Inventory
 from laneway.core.pci import PciAddress, PciFunction
@@ -29,7 +29,7 @@ def look(host: Host, known: Inventory, changed: Collection[PciAddress]) -> Inven
         listed = list_functions(host, odd_names)
     except OSError:
         return scan(host)
-    before = {one.address: one for one in known.functions}
+    before = known.by_address()
     changed = {*changed, *before.keys() ^ set(listed)}
     scope = _Scope(host, listed)
     scope.read(dependents(known.functions, changed))
@@ -48,9 +48,10 @@ def look(host: Host, known: Inventory, changed: Collection[PciAddress]) -> Inven
     functions = sorted(
         [*kept, *(device.function for device in devices)], key=lambda one: one.address
     )
-    errors = _by_device(known.errors, {str(one.address) for one in kept})
+    errors = _by_device(known.errors, kept)
     for device in devices:
-        errors[str(device.function.address)] = device.attributes.errors
+        if device.attributes.errors:
+            errors[str(device.function.address)] = device.attributes.errors
     left_out = [error for at in sorted(scope.errors) for error in scope.errors[at]]
     return assemble(
         host,
@@ -58,7 +59,7 @@ def look(host: Host, known: Inventory, changed: Collection[PciAddress]) -> Inven
         [*(vgpu for vgpu in known.vgpus if vgpu.parent not in cards), *vgpus],
         Errors(
             [*odd_names, *left_out],
-            [error for one in functions for error in errors.get(str(one.address), ())],
+            _in_order(errors, functions),
         ),
     )
 
@@ -85,10 +86,21 @@ class _Scope:
 
 
 def _by_device(
-    errors: Collection[DeviceError], devices: Collection[str]
+    errors: Collection[DeviceError], functions: Collection[PciFunction]
 ) -> dict[str, list[DeviceError]]:
+    """Those about these functions, by address. There nearly always are none."""
     found: dict[str, list[DeviceError]] = {}
-    for error in errors:
-        if error.device in devices:
-            found.setdefault(error.device, []).append(error)
+    if errors:
+        devices = {str(one.address) for one in functions}
+        for error in errors:
+            if error.device in devices:
+                found.setdefault(error.device, []).append(error)
     return found
+
+
+def _in_order(
+    errors: Mapping[str, Sequence[DeviceError]], functions: Iterable[PciFunction]
+) -> list[DeviceError]:
+    if not errors:
+        return []
+    return [error for one in functions for error in errors.get(str(one.address), ())]

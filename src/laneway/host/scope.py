@@ -54,4 +54,6 @@ def dependents(
 
 def siblings(functions: Iterable[PciFunction], cards: Collection[PciAddress]) -> set[PciAddress]:
     """The VFs of GPUs that can carry vGPUs: what each can have depends on the others."""
+    if not cards:
+        return set()
     return {one.address for one in functions if card_of(one) in cards}

@@ -111,7 +111,7 @@ def named(inventory: Inventory, state: StateFolder) -> Inventory:
 
 def _concerned(inventory: Inventory, asked: frozenset[PciAddress]) -> list[PciAddress]:
     """What a plan about these functions can touch, and whatever can stand in its way."""
-    known = {function.address: function for function in inventory.functions}
+    known = inventory.by_address()
     cards = {known[one].physfn or one for one in asked if one in known} | asked
     family = {one for card in cards if card in known for one in (card, *known[card].vfs)}
     groups = {known[one].iommu_group for one in family if one in known} - {None}

@@ -6,7 +6,7 @@ Only objects that stand for the device that they are named for count: anybody ca
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 from laneway.api import (
     PCIDevice,
@@ -25,6 +25,7 @@ from laneway.host.port import Host
 from laneway.host.usb import read_owners
 from laneway.kube.informer import Informer
 from laneway.kube.pods import Pod
+from laneway.kube.resource import Key, T
 
 
 def is_of(claim: PCIDeviceClaim, node: str) -> bool:
@@ -61,6 +62,28 @@ class Caches(NamedTuple):
     """Those of the node."""
 
 
+class _Requesting(Generic[T]):
+    """Those of a cache's objects that request anything, which of hundreds are a few."""
+
+    def __init__(self, informer: Informer[T], requests: Callable[[T], bool]) -> None:
+        self._store = informer.store
+        self._requests = requests
+        self._found: dict[Key, T] = {}
+        self._seen = -1
+        """How many changes of the cache these are as of."""
+
+    def now(self) -> Iterable[T]:
+        changed = self._store.changed_since(self._seen)
+        for key in self._store.keys() | self._found.keys() if changed is None else changed:
+            obj = self._store.at(key)
+            if obj is not None and self._requests(obj):
+                self._found[key] = obj
+            else:
+                self._found.pop(key, None)
+        self._seen = self._store.changes
+        return self._found.values()
+
+
 class Asked:
     """What the objects of one node request now. All caches must be complete."""
 
@@ -70,6 +93,8 @@ class Asked:
         self._caches = caches
         self._claims: dict[str, PCIDeviceClaim] = {}
         """Those of the node: the cache may have more."""
+        self._vgpus = _Requesting(caches.vgpus, lambda vgpu: vgpu.spec.enabled)
+        self._named = _Requesting(caches.pcis, lambda pci: bool(_name(pci)))
 
     def subscribe(self, changed: Callable[[], None]) -> None:
         """Have a call whenever something else is requested, and now."""
@@ -92,38 +117,37 @@ class Asked:
 
     def desired_states(self, inventory: Inventory) -> DesiredDevices:
         """Everything that is requested in view of what is."""
-        caches = self._caches
         return DesiredDevices(
             functions=tuple(map(claimed, self._claims.values())),
-            usb=tuple(_usb(inventory, self._node, self._host, caches.usb.store)),
-            profiles=dict(_profiles(inventory, self._node, caches.vgpus.store)),
-            annotations=dict(_annotations(caches.pcis.store)),
+            usb=tuple(_usb(inventory, self._node, self._host, self._caches.usb.store)),
+            profiles=dict(_profiles(inventory, self._node, self._vgpus.now())),
+            annotations=dict(_annotations(self._named.now())),
         )
 
 
 def _asks(obj: Any) -> Any:
-    """The part of an object that decides; what an agent writes itself does not."""
+    """The part of an object that decides; what an agent writes itself does not.
+
+    None of an object that requests nothing, as of one that is not there.
+    """
     if obj is None:
         return None
-    meta = obj.metadata
     if isinstance(obj, PCIDevice):
-        return meta.annotations
+        return (_name(obj), obj.status.address) if _name(obj) else None
     if isinstance(obj, USBDeviceClaim):
-        return obj.status, meta.deletion_timestamp
+        return obj.status, obj.metadata.deletion_timestamp
     return obj.spec
 
 
 def _profiles(
     inventory: Inventory, node: str, vgpus: Iterable[VGPUDevice]
 ) -> Iterator[tuple[PciAddress, str]]:
-    carried = {one.address: one.configured for one in inventory.vgpus}
     for vgpu in vgpus:
         spec = vgpu.spec
-        if spec.enabled and not named_otherwise(
-            vgpu.metadata.name, spec.address, spec.node_name, node
-        ):
+        if not named_otherwise(vgpu.metadata.name, spec.address, spec.node_name, node):
             address = PciAddress.parse(spec.address)
-            current = carried.get(address)
+            carrier = inventory.vgpu(address)
+            current = carrier.configured if carrier else None
             # A desired state that names no profile is one for whatever is there.
             if profile := spec.vgpu_type_name or (current.type_name if current else ""):
                 yield address, profile
@@ -131,12 +155,15 @@ def _profiles(
 
 def _annotations(pcis: Iterable[PCIDevice]) -> Iterator[tuple[PciAddress, str]]:
     for pci in pcis:
-        text = pci.metadata.annotations.get(keys.ANNOTATION_RESOURCE_NAME, "")
-        if text:
-            try:
-                yield PciAddress.parse(pci.status.address), text
-            except ValueError:
-                continue  # Not observed yet.
+        try:
+            yield PciAddress.parse(pci.status.address), _name(pci)
+        except ValueError:
+            continue  # Not observed yet.
+
+
+def _name(pci: PCIDevice) -> str:
+    """The resource name that an object says for its function, Harvester's annotation."""
+    return pci.metadata.annotations.get(keys.ANNOTATION_RESOURCE_NAME, "")
 
 
 def _usb(

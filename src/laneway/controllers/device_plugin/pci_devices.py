@@ -44,15 +44,14 @@ class PciPublisher(Publisher[PCIDevice]):
         self._claims = claims
         self._again: frozenset[PciAddress] = frozenset()
         """What the last inventory shows otherwise than the one before."""
-        self._functions: dict[PciAddress, PciFunction] = {}
-        self._vgpus: dict[PciAddress, VgpuFunction] = {}
+        self._functions: Mapping[PciAddress, PciFunction] = {}
+        self._vgpus: Mapping[PciAddress, VgpuFunction] = {}
 
     def observed(self, inventory: Inventory) -> None:
         before = self._vgpus
         changed = self._again = judged_again(self.inventory, inventory)
         if changed:
-            self._functions = {one.address: one for one in inventory.functions}
-            self._vgpus = {one.address: one for one in inventory.vgpus}
+            self._functions, self._vgpus = inventory.by_address(), inventory.carriers()
         super().observed(inventory)
         for address in changed:
             if _carried(before.get(address)) != _carried(self._vgpus.get(address)):

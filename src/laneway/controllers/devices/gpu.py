@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -39,6 +40,27 @@ ANSWERS = Answers(
     settled=_MET | {"UnmanagedVfs", "UnmanagedMode", "CardReplaced"},
     absent={"Disabled", LEFT, "UnmanagedVfs"},
 )
+
+
+class Facts(NamedTuple):
+    """All of an inventory that decides about the objects of its GPUs."""
+
+    gpus: tuple[PciFunction, ...]
+    vgpus: tuple[VgpuFunction, ...]
+    modes: Mapping[PciAddress, GpuModes]
+    identities: Mapping[PciAddress, str]
+    driver: str
+
+
+def facts(inventory: Inventory) -> Facts:
+    """What `wanted` goes by, which compares faster than it is put in words."""
+    return Facts(
+        tuple([one for one in inventory.functions if one.sriov_gpu]),
+        inventory.vgpus,
+        inventory.modes,
+        inventory.identities,
+        inventory.nvidia_driver,
+    )
 
 
 def wanted(inventory: Inventory, node: str) -> Mapping[str, SRIOVGPUDevice]:

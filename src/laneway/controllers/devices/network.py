@@ -35,10 +35,9 @@ ANSWERS = Answers(
 
 def wanted(inventory: Inventory, node: str) -> Mapping[str, SRIOVNetworkDevice]:
     """One object per interface of a physical function with SR-IOV."""
-    functions = {function.address: function for function in inventory.functions}
     objects = {}
     for interface in inventory.interfaces:
-        function = functions.get(interface.address)
+        function = inventory.function(interface.address)
         if function is None or function.total_vfs is None:
             continue
         name = names.network_object_name(node, interface.name)

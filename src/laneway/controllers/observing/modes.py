@@ -15,16 +15,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
 
 from laneway.controllers.gpu_locks import GpuLocks
 from laneway.core.gpu.modes import GpuModes
-from laneway.core.inventory import Inventory
+from laneway.core.inventory import Inventory, VgpuFunction
 from laneway.core.pci import NVIDIA, PciAddress, PciFunction
 from laneway.core.plan import MigStep, Plan, SwitchGpuVfs
+from laneway.core.remembered import remembered
 from laneway.core.sriov.vfs import NVIDIA_DRIVER
 from laneway.host.attributes import describe
 from laneway.host.nvidia.modes import read_modes
@@ -165,10 +166,17 @@ def _gpus(inventory: Inventory) -> Iterable[PciFunction]:
 
 
 def _shown(inventory: Inventory) -> dict[PciAddress, Shown]:
+    lists = _lists(inventory.vgpus)
+    return {gpu.address: (gpu.vfs, lists.get(gpu.address)) for gpu in _gpus(inventory)}
+
+
+@remembered
+def _lists(vgpus: tuple[VgpuFunction, ...]) -> Mapping[PciAddress, list[object]]:
+    """What drivers list, by GPU."""
     lists: defaultdict[PciAddress, list[object]] = defaultdict(list)
-    for vgpu in inventory.vgpus:
+    for vgpu in vgpus:
         lists[vgpu.parent].append((vgpu.address, vgpu.framework, vgpu.supported, vgpu.creatable))
-    return {gpu.address: (gpu.vfs, *lists[gpu.address]) for gpu in _gpus(inventory)}
+    return lists
 
 
 def _now() -> float:

@@ -147,8 +147,13 @@ class Observer:
             found = named(found, self._state)
         except StateError as error:
             log.warning("cannot read the former names of vGPUs: %s", error)
+        known = self.inventory
+        if known is not None:
+            found = found.sharing(known)
         inventory = self._modes.complete(found)
-        if inventory != self.inventory:
+        if known is not None:
+            inventory = inventory.sharing(known)
+        if inventory != known:
             await self._tell(inventory, at_once=at_once)
         self.scanned.set()
         return inventory

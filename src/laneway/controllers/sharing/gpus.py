@@ -9,7 +9,7 @@ the first use counts, and the hardware shows which that was.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
 
@@ -71,7 +71,7 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
         workloads: GpuWorkloads,
         ecc: EccModes,
     ) -> None:
-        family = Family(SRIOVGPUDevice, gpu.wanted, self._status, self._keep)
+        family = Family(SRIOVGPUDevice, self._wanted, self._status, self._keep)
         super().__init__(family, node, client, informer, context)
         self._vgpus = vgpus
         self._migs = migs
@@ -80,6 +80,8 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
         self._owners = owners
         self._workloads = workloads
         self._ecc = ecc
+        self._facts: gpu.Facts | None = None
+        """What `wanted` was made from."""
         self._settled: set[PciAddress] = set()
         """GPUs that have been as desired since the boot."""
 
@@ -92,6 +94,10 @@ class GpuController(CardController[SRIOVGPUDevice, DesiredMode]):
         self._workloads.subscribe(self.ask_again)
         self._ecc.subscribe(self._ecc_changed)
         await super().run()
+
+    def _wanted(self, inventory: Inventory, node: str) -> Mapping[str, SRIOVGPUDevice]:
+        before, self._facts = self._facts, gpu.facts(inventory)
+        return self.wanted if self._facts == before else gpu.wanted(inventory, node)
 
     def pending(self, address: PciAddress) -> str:
         """What is still to be done for a GPU's own spec, in words; empty when nothing is."""

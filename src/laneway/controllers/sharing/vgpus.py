@@ -110,11 +110,9 @@ class VgpuController(ActingController[VGPUDevice, DesiredVgpu]):
         await super().run()
 
     def observed(self, inventory: Inventory) -> None:
-        functions = inventory.by_gpu()
-        known = {one.address: one for one in inventory.functions if one.address in functions}
         shared = {
-            gpu: SharedGpu(there, known.get(gpu), inventory.modes.get(gpu))
-            for gpu, there in functions.items()
+            gpu: SharedGpu(there, inventory.function(gpu), inventory.modes.get(gpu))
+            for gpu, there in inventory.by_gpu().items()
         }
         otherwise = inventory.nvidia_driver != self.inventory.nvidia_driver
         gpus = shared.keys() | self._shared.keys()

@@ -22,6 +22,7 @@ from laneway.core.inventory import Inventory, UsbDevice, VgpuFunction
 from laneway.core.passthrough.usability import VFIO_DRIVER
 from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.refusals import ResourceNameInvalid
+from laneway.core.remembered import remembered
 
 
 class ClaimedFunction(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,8 +79,7 @@ def offers(inventory: Inventory, node: str, desired_states: DesiredDevices) -> O
     """Everything that is ready."""
     found: dict[tuple[str, str], tuple[Offer, bool]] = {}
     refused: dict[str, ResourceNameInvalid] = {}
-    known = {function.address: function for function in inventory.functions}
-    carriers = {vgpu.address: vgpu for vgpu in inventory.vgpus}
+    known, carriers = inventory.by_address(), inventory.carriers()
     for claim in sorted(desired_states.functions, key=lambda one: (one.address, one.leaving)):
         function, vgpu = known.get(claim.address), carriers.get(claim.address)
         if function is None or function.iommu_group is None or not _ready(claim, function, vgpu):
@@ -90,7 +90,7 @@ def offers(inventory: Inventory, node: str, desired_states: DesiredDevices) -> O
         else:
             given_up = claim.leaving or _is_not_desired(vgpu, desired_states)
             found.setdefault((offer.kind, offer.id), (offer, given_up))
-    for vgpu in inventory.vgpus:
+    for vgpu in _mdevs(inventory.vgpus):
         if mdev := _mdev(vgpu, known.get(vgpu.address), node):
             found.setdefault((mdev.kind, mdev.id), (mdev, _is_not_desired(vgpu, desired_states)))
     for offer, given_up in _usb(inventory.usb, desired_states.usb):
@@ -178,9 +178,15 @@ def _function(
     )
 
 
+@remembered
+def _mdevs(vgpus: tuple[VgpuFunction, ...]) -> tuple[VgpuFunction, ...]:
+    """Those that carry a mediated device."""
+    return tuple([one for one in vgpus if one.framework == "mdev" and one.configured])
+
+
 def _mdev(vgpu: VgpuFunction, function: PciFunction | None, node: str) -> Offer | None:
     current = vgpu.configured
-    if vgpu.framework != "mdev" or not current or not (current.uuid and current.type_name):
+    if not current or not (current.uuid and current.type_name):
         return None
     return Offer(
         resource=names.vgpu_resource_name(current.type_name),

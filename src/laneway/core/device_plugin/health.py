@@ -45,7 +45,7 @@ def judged(offers: Sequence[Offer], inventory: Inventory, facts: Facts) -> tuple
     """The same offers, each with why it cannot be allocated now."""
     if not offers:
         return ()
-    known = {function.address: function for function in inventory.functions}
+    known = inventory.by_address()
     groups: dict[int, list[PciFunction]] = defaultdict(list)
     for function in inventory.functions:
         if function.iommu_group is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from laneway.core.gpu.vendors import DRIVERS, Gpu, Vendor, gpus_of
+from laneway.core.gpu.vendors import DRIVERS, Gpu, Vendor, cards_of, gpus_of
 from laneway.core.inventory import Inventory
 from laneway.core.passthrough.usability import VFIO_DRIVER
 from laneway.core.pci import PciAddress
@@ -37,11 +37,11 @@ def serving(inventory: Inventory, for_containers: Callable[[PciAddress], bool]) 
     vendors: set[Vendor] = set()
     served: list[Gpu] = []
     problems: list[Refusal] = []
-    gpus = gpus_of(inventory)
     # A card is asked for once: it can have dozens of functions.
-    containers = {card for card in {one.card for one in gpus} if for_containers(card)}
+    containers = {card for card in cards_of(inventory.functions) if for_containers(card)}
     if not containers:
         return NOTHING_SERVED  # As on most servers, of which this is asked after each event.
+    gpus = gpus_of(inventory)
     for vendor in Vendor:
         functions = [one for one in gpus if one.vendor is vendor]
         asked = [one for one in functions if not one.is_vf and one.card in containers]

@@ -16,6 +16,7 @@ import msgspec
 
 from laneway.core.inventory import Inventory
 from laneway.core.pci import NVIDIA, PciAddress, PciFunction
+from laneway.core.remembered import remembered
 
 AMD = "1002"
 """Vendor id of AMD's GPUs; its processors have another."""
@@ -120,6 +121,16 @@ def gpus_of(inventory: Inventory) -> tuple[Gpu, ...]:
     """All GPUs of a node with their virtual functions."""
     found = map(gpu_of, inventory.functions)
     return tuple(one for one in found if one is not None)
+
+
+@remembered
+def cards_of(functions: tuple[PciFunction, ...]) -> frozenset[PciAddress]:
+    """The cards that all GPUs and virtual functions of GPUs are of."""
+    return frozenset(
+        one.physfn or one.address
+        for one in functions
+        if vendor_of(one.vendor, one.class_code) is not None
+    )
 
 
 def resource_of(vendor: Vendor, drivers: Iterable[str] = ()) -> str:

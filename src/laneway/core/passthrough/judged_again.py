@@ -23,7 +23,8 @@ def judged_again(before: Inventory, after: Inventory) -> frozenset[PciAddress]:
     changed = _changed(before, after)
     if not changed:
         return frozenset()
-    functions = (*before.functions, *after.functions)
+    # What is the same in both need not be passed twice.
+    functions = (*_left(before.functions, after.functions), *after.functions)
     changed |= {one.address for one in functions if one.physfn in changed}
     groups = {one.iommu_group for one in functions if one.address in changed} - {None}
     changed |= {one.address for one in functions if one.iommu_group in groups}
@@ -47,8 +48,8 @@ def _different(before: Sequence[Any], after: Sequence[Any]) -> Iterable[Any]:
     """What is in one only; what a look has left alone is the same object, and quickly passed."""
     if before is after:
         return ()
-    old = {one.address: one for one in before}
-    new = {one.address: one for one in after}
+    old = {one.address: one for one in _left(before, after)}
+    new = {one.address: one for one in _left(after, before)}
     found = [one for at, one in old.items() if at not in new]
     for at, one in new.items():
         was = old.get(at)
@@ -57,7 +58,15 @@ def _different(before: Sequence[Any], after: Sequence[Any]) -> Iterable[Any]:
     return found
 
 
+def _left(some: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    """Those that are not the very same objects as others."""
+    same = frozenset(map(id, others))
+    return [one for one in some if id(one) not in same]
+
+
 def _differing_keys(
     before: Mapping[PciAddress, object], after: Mapping[PciAddress, object]
 ) -> set[PciAddress]:
+    if before is after:
+        return set()
     return {one for one in before.keys() | after.keys() if before.get(one) != after.get(one)}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laneway.controllers.devices import pci
+from laneway.controllers.devices import gpu, pci
 from laneway.core.inventory import ConfiguredVgpu, DeviceError, Inventory
 from laneway.core.names import pci_object_name
 from laneway.core.passthrough.judged_again import judged_again
@@ -31,6 +31,8 @@ def assert_covers(before: Inventory, after: Inventory) -> None:
     differ = {name for name in was.keys() | now.keys() if was.get(name) != now.get(name)}
     assert differ <= {pci_object_name(NODE, one) for one in again}
     names = {pci_object_name(NODE, one) for one in again}
+    if gpu.facts(before) == gpu.facts(after):
+        assert gpu.wanted(before, NODE) == gpu.wanted(after, NODE)
     assert pci.wanted(after, NODE, again) == {n: one for n, one in now.items() if n in names}
 
 
