@@ -15,7 +15,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from support.report import arguments, header, resident, table
+from support.memory import resident
+from support.report import arguments, header, table
 
 from laneway.api import VGPUDevice
 from laneway.kube.client import PAGE, Client

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import msgspec
-from support.report import arguments, header, middle, percentile, resident, table
+from support.memory import resident
+from support.report import arguments, header, middle, percentile, table
 
 from kubebasics.timestamps import timestamp
 from laneway.core.ledger.answer import can_start

@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-from support.report import arguments, header, ms, percentile, resident, table
+from support.memory import resident
+from support.report import arguments, header, ms, percentile, table
 
 from laneway.api import decode
 from laneway.controllers.machine_pools.look import Managed, Supply

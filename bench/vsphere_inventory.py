@@ -15,7 +15,8 @@ import gc
 import resource
 import time
 
-from support.report import arguments, header, ms, percentile, resident, table
+from support.memory import resident
+from support.report import arguments, header, ms, percentile, table
 
 from laneway.vsphere.port import Credentials
 from laneway.vsphere.vcenter import connect

@@ -23,7 +23,7 @@ from laneway.kube.client import Client
 from laneway.kube.config import load
 from laneway.roles.agent import Agent
 from support.children import orders, say
-from support.report import resident
+from support.memory import resident
 from support.server import large_server
 
 

@@ -28,7 +28,7 @@ from kapilite.server import ApiServer
 from kapilite.storage.store import Store
 from support import in_cluster
 from support.children import orders, say
-from support.report import resident
+from support.memory import resident
 
 _MEASURED = "bench-measured"
 _TOKENS = {

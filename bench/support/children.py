@@ -1,6 +1,7 @@
 """The processes that a measurement looks at from outside, each as a script of its own.
 
-A script imports only what its part needs, so that its memory is that of the part. It answers every
+A script imports only what its part needs, and has the environment that the image gives it, so that
+its memory is that of the part. It answers every
 line on its standard input by one line of JSON, beginning with one when it is ready.
 """
 
@@ -17,6 +18,10 @@ import msgspec
 
 _BENCH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _STOP_SECONDS = 10
+_GIVEN = {"MALLOC_ARENA_MAX": "1"}
+"""As in the Containerfile."""
+_NOT_GIVEN = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Where a machine has certificates of its own, which every process would have in memory."""
 
 
 class Child:
@@ -43,6 +48,7 @@ class Child:
 @asynccontextmanager
 async def start(script: str, *args: str) -> AsyncIterator[Child]:
     """Run `support/SCRIPT.py`; it ends with the end of its input."""
+    environment = {**os.environ, **_GIVEN}
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -51,6 +57,7 @@ async def start(script: str, *args: str) -> AsyncIterator[Child]:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         cwd=_BENCH,
+        env={name: value for name, value in environment.items() if name not in _NOT_GIVEN},
     )
     try:
         yield Child(process)

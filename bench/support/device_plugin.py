@@ -17,7 +17,7 @@ from laneway.core.device_plugin.offer import Form, Offer
 from laneway.core.pci import PciAddress
 from laneway.kubelet.plugins import Plugins
 from support.children import orders, say
-from support.report import resident
+from support.memory import resident
 
 
 def offers(resource: str, count: int, *, spoilt: bool = False) -> list[Offer]:

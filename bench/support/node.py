@@ -27,7 +27,7 @@ from laneway.roles.agent import Agent
 from laneway.roles.health import health_server
 from support import in_cluster
 from support.children import orders, say
-from support.report import resident
+from support.memory import resident
 
 if TYPE_CHECKING:
     from laneway.sim.host import SimulatedHost

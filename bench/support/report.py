@@ -38,12 +38,6 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Non
         print("  " + "  ".join([first, *others]).rstrip())
 
 
-def resident() -> float:
-    """Memory of this process in MB."""
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
 def percentile(values: Sequence[float], percent: int) -> float:
     """The value that so many percent of the values do not exceed."""
     ordered = sorted(values)

@@ -29,7 +29,7 @@ from laneway.kube.config import load
 from laneway.roles.agent import Agent
 from laneway.sim.spec import build, parse_spec
 from support.children import orders, say
-from support.report import resident
+from support.memory import resident
 from support.server import large_server, passthrough_server
 
 NODE = "bench"

@@ -18,7 +18,7 @@ from laneway.kube.config import load
 from laneway.kube.events import EventRecorder
 from laneway.roles.vsphere import Vsphere
 from support.children import orders, say
-from support.report import resident
+from support.memory import resident
 
 
 async def run(kubeconfig: str) -> None:

@@ -38,7 +38,7 @@ from laneway.kube.kubevirt import VIRTUAL_MACHINES
 from laneway.kube.store import Store
 from laneway.roles.webhook import Webhook
 from support.children import orders, say
-from support.report import resident
+from support.memory import resident
 
 PROFILES = ("NVIDIA A2-1Q", "NVIDIA A2-2Q", "NVIDIA A2-4Q")
 VGPUS_OF_A_GPU = 16

@@ -7,6 +7,7 @@ these kinds, which Harvester does not have.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from laneway.api import (
@@ -24,6 +25,7 @@ from laneway.api import (
     VGPULayout,
 )
 from laneway.controllers.device_plugin.controller import Caches
+from laneway.controllers.devices import vgpu
 from laneway.controllers.sharing.mig_labels import UNLABELLED
 from laneway.core import keys
 from laneway.core.workload import Workload
@@ -45,7 +47,8 @@ class NodeCaches:
         self.waited_for: list[Informer[KubeObject]] = []
         labelled = f"{keys.LABEL_NODE}={node}"
         self.gpus = self._cache(SRIOVGPUDevice, labelled)
-        self.vgpus = self._cache(VGPUDevice, labelled)
+        vgpus = replace(served(VGPUDevice), decoder=vgpu.decoded)
+        self.vgpus = self._added(Informer(client, vgpus, label_selector=labelled))
         self.cards = self._cache(SRIOVNetworkDevice, labelled)
         self.migs = self._cache(MigConfiguration, labelled)
         self.unlabelled_migs = self._cache(MigConfiguration, UNLABELLED)

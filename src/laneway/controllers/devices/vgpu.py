@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -13,6 +14,7 @@ from laneway.api import (
     VGPUDevice,
     VGPUDeviceSpec,
     VGPUDeviceStatus,
+    decode,
     find_condition,
 )
 from laneway.controllers.device_plugin.permission import Say
@@ -20,7 +22,7 @@ from laneway.controllers.device_plugin.status import NOT_CONFIGURED, NOT_READY, 
 from laneway.controllers.devices.family import named_otherwise, ready, unreadable
 from laneway.controllers.devices.outcome import Answers, explicit
 from laneway.core import keys, names
-from laneway.core.inventory import Inventory, VgpuFunction
+from laneway.core.inventory import Inventory, VgpuFunction, VgpuType
 from laneway.core.pci import PciAddress
 from laneway.core.phrases import counted, short_name
 from laneway.core.refusals import NameMismatch
@@ -84,9 +86,28 @@ def _nothing(inventory: Inventory, gpu: PciAddress, functions: Collection[VgpuFu
     return f"The GPU has {counted(there)}." if there else "The driver offers no profile."
 
 
+def _available(creatable: tuple[VgpuType, ...]) -> Mapping[str, str]:
+    """Ids by names of profiles."""
+    return _one(tuple([(kind.name, kind.id) for kind in creatable]))
+
+
+@lru_cache(maxsize=64)
+def _one(profiles: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    """One map of the same profiles, because the dozens of functions of a GPU list the same."""
+    return dict(profiles)
+
+
+def decoded(kind: type[VGPUDevice], raw: bytes | msgspec.Raw) -> VGPUDevice:
+    """An object for a cache, which has its profiles in common with others. Raises DecodeError."""
+    one = decode(kind, raw)
+    profiles = _one(tuple(one.status.available_types.items()))
+    status = msgspec.structs.replace(one.status, available_types=profiles)
+    return msgspec.structs.replace(one, status=status)
+
+
 def _status(function: VgpuFunction, nothing: str) -> VGPUDeviceStatus:
     """What is, with the answer to an object that requests just that."""
-    available = {kind.name: kind.id for kind in function.creatable}
+    available = _available(function.creatable)
     current = function.configured
     if current is None:
         why = "" if available else f" None can be configured: {nothing}"
