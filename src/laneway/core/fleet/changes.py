@@ -6,7 +6,7 @@ away, and one that is new, ends up in `Changed.to_place`; all other VMs keep wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import reduce
 from itertools import islice
 from typing import TypeVar
@@ -242,19 +242,23 @@ def _placing(before: Changed, vms: list[Vm], fleet: Fleet) -> Changed:
         msgspec.structs.replace(one, holder="") if one.holder in moved else one
         for one in fleet.devices
     )
+    names = moved.keys()
     after = msgspec.structs.replace(
         fleet,
-        vms=tuple(moved.get(vm.name, vm) for vm in fleet.vms),
-        gpus=tuple(_let_go(gpu, moved) for gpu in fleet.gpus),
+        vms=tuple([moved.get(vm.name, vm) for vm in fleet.vms]),
+        gpus=tuple(
+            [
+                gpu if names.isdisjoint([one.holder for one in gpu.vgpus]) else _let_go(gpu, names)
+                for gpu in fleet.gpus
+            ]
+        ),
         devices=devices,
     )
     rest = (vm for vm in before.to_place if vm.name not in moved)
     return Changed(after, (*rest, *moved.values()), before.refused)
 
 
-def _let_go(gpu: Gpu, moved: Mapping[str, Vm]) -> Gpu:
-    if moved.keys().isdisjoint([vgpu.holder for vgpu in gpu.vgpus]):
-        return gpu
+def _let_go(gpu: Gpu, moved: Collection[str]) -> Gpu:
     vgpus = (
         msgspec.structs.replace(vgpu, holder="") if vgpu.holder in moved else vgpu
         for vgpu in gpu.vgpus

@@ -139,16 +139,24 @@ class Room:
         vgpus, others = wants
         if others and any(self.free[node][name] < count for name, count in others.items()):
             return None
-        there = {number: self.shapes[number] for number in self.by_node[node]}
         found: list[_Pick] | None
         if len(vgpus) == 1:  # By far the most VMs: the best place is the answer.
-            best = min(_options(there, vgpus[0]), default=None)
-            found = [(vgpus[0], best[1], best[2])] if best else None
+            found = self._cheapest(node, vgpus[0])
         else:
+            there = {one: self.shapes[one] for one in self.by_node[node]}
             found = _searched(there, vgpus, self.effort)
         if found is None or not others:
             return found if found is None else tuple(found)
         return (*found, *((name, -1, None) for name in others.elements()))
+
+    def _cheapest(self, node: str, resource: str) -> list[_Pick] | None:
+        """The GPU of a node where one more vGPU costs least; of equal ones the first."""
+        shapes, best, gpu = self.shapes, None, -1
+        for number in self.by_node[node]:
+            option = _option(shapes[number], resource)
+            if option and (best is None or option[0] < best[0]):
+                best, gpu = option, number
+        return None if best is None else [(resource, gpu, best[1])]
 
     def _commit(self, node: str, picks: Iterable[_Pick]) -> Iterator[Got]:
         for resource, number, taken in picks:

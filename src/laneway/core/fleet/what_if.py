@@ -75,7 +75,8 @@ def what_if(fleet: Fleet, changes: Iterable[Change], effort: float = math.inf) -
     known = {vm.name for vm in after.to_place}
     waits = [vm for vm in waiting(fleet) if vm.name not in known]
     wanted = {vm.name for vm in (after.to_place if asked else waits)}
-    before = {vm.name: vm.node for vm in fleet.vms}
+    asks = known.union(vm.name for vm in waits)
+    before = {vm.name: vm.node for vm in fleet.vms if vm.name in asks}
     placed, refused = [], []
     why: dict[Alike, str] = {}
     # Those that wait had asked before any new VM; those that a change moves are running already.
