@@ -110,18 +110,6 @@ class Line(NamedTuple):
         return sum(one.how is State.HELD for one in self.has)
 
 
-def all_vms(
-    vms: Iterable[VirtualMachine], instances: Iterable[VirtualMachineInstance]
-) -> Iterator[Vm]:
-    """Every VM with its instance, and instances without a VM."""
-    running = {(one.metadata.namespace, one.metadata.name): one for one in instances}
-    for vm in vms:
-        key = vm.metadata.namespace, vm.metadata.name
-        yield Vm(*key, vm, running.pop(key, None))
-    for key, instance in running.items():
-        yield Vm(*key, None, instance)
-
-
 def requests(devices: Iterable[DeviceRequest]) -> Mapping[str, int]:
     """How many of each resource; what comes from a resource claim is the scheduler's business."""
     return Counter(one.device_name for one in devices if one.device_name)

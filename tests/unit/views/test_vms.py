@@ -26,7 +26,7 @@ from laneway.kube.kubevirt import (
     VirtualMachineSpec,
 )
 from laneway.views.explain.vm import device_lines
-from laneway.views.vms import Vm, all_vms, cpu_of, is_exact, lines, memory_of, outdated_record
+from laneway.views.vms import Vm, cpu_of, is_exact, lines, memory_of, outdated_record
 
 VGPU, NIC = "nvidia.com/NVIDIA_A2-4Q", "intel.com/I350"
 OWNER = Consumer(ConsumerKind.VM, "default", "vm")
@@ -104,11 +104,6 @@ def test_a_stopped_vm_has_what_is_kept_for_it() -> None:
     [line] = lines(found, ledger)
     assert [(one.name, one.how) for one in line.has] == [("n1-b", "reserved")]
     assert outdated_record(found, ledger) == ()
-
-
-def test_an_instance_without_a_vm_is_listed() -> None:
-    [found] = all_vms([], [instance(spec(("a", VGPU)))])
-    assert (found.vm, found.node, found.state) == (None, "n1", "Running")
 
 
 def test_a_resource_of_one_device_is_exact() -> None:

@@ -46,3 +46,4 @@ def keep(site: Site) -> None:
     """Make the rows of large tables, which takes seconds in a large cluster."""
     pci.listing.keep(site)
     vgpus.listing.keep(site)
+    vms.rows.keep(site)

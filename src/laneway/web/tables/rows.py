@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from laneway.web.caches import Change
@@ -56,7 +56,7 @@ class Rows(Generic[T]):
         *,
         order: Order[T],
         text: Callable[[T], str],
-        indexed: dict[str, Callable[[T], Iterable[str]]],
+        indexed: Mapping[str, Callable[[T], Iterable[str]]],
     ) -> None:
         """`keys`: of all rows that there are now. `touched`: those that a change is shown in.
 
@@ -117,6 +117,25 @@ class Rows(Generic[T]):
     def values(self, name: str) -> list[str]:
         """The values of an indexed filter that at least one row has."""
         return [value for value, entries in self._values[name].items() if entries]
+
+    def only(self, name: str, values: Collection[str]) -> Rows[T]:
+        """The rows with one of these values of an indexed filter, as of now, for one look."""
+        if all(value in values for value in self.values(name)):
+            return self
+        part = Rows[T](
+            (),
+            self._build,
+            self._touched,
+            order=self._order,
+            text=self._text,
+            indexed=self._indexed,
+        )
+        chosen = {key for value in values for key in self._values[name].get(value, ())}
+        part._sorted = [entry for entry in self._sorted if entry.key in chosen]
+        part._entries = {entry.key: entry for entry in part._sorted}
+        for entry in part._sorted:
+            part._index(entry)
+        return part
 
     def by(self, name: str, order: Order[T]) -> Sequence[Entry[T]]:
         """Every row by another order, kept under a name; equal ones by the order of rows."""

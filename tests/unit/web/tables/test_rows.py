@@ -47,13 +47,19 @@ def test_kept_rows_show_what_new_rows_would(changes: list[tuple[int, int | None,
         kept.changed(Change("gpus", Key("", name), None, None))
 
     for query in QUERIES:
-        place = parse(f"/gpus?{query}")
-        found, fresh = TABLE.view(kept, place), TABLE.view(list(now.values()), place)
-        assert [row.name for row in found.rows] == [row.name for row in fresh.rows], query
-        assert (found.matching, found.total) == (fresh.matching, fresh.total)
-        assert [(g.title, g.size) for g in found.groups] == [
-            (g.title, g.size) for g in fresh.groups
-        ]
+        _looks_alike(kept, list(now.values()), query)
+        for nodes in ({"node1"}, {"node0", "node2", "node9"}, set[str]()):
+            seen = [row for row in now.values() if row.node in nodes]
+            _looks_alike(kept.only(NODES.id, nodes), seen, query)
+            assert set(kept.only(NODES.id, nodes).values(NODES.id)) == {row.node for row in seen}
+
+
+def _looks_alike(kept: Rows[Row], rows: list[Row], query: str) -> None:
+    place = parse(f"/gpus?{query}")
+    found, fresh = TABLE.view(kept, place), TABLE.view(rows, place)
+    assert [row.name for row in found.rows] == [row.name for row in fresh.rows], query
+    assert (found.matching, found.total) == (fresh.matching, fresh.total)
+    assert [(g.title, g.size) for g in found.groups] == [(g.title, g.size) for g in fresh.groups]
 
 
 def test_only_the_latest_change_has_moved_rows() -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from laneway.core.phrases import line
 from laneway.kube.kubevirt import VIRTUAL_MACHINES
+from laneway.kube.resource import Key
 from laneway.views import vms
 from laneway.views.order import natural
 from laneway.views.vms import Vm
@@ -13,8 +12,10 @@ from laneway.web.access import question
 from laneway.web.caches import Change
 from laneway.web.judged import world_of
 from laneway.web.page import Context, Page
-from laneway.web.pages.vms import seen
+from laneway.web.pages.gpus.states import ordered
+from laneway.web.pages.vms import rows, seen
 from laneway.web.pages.vms.resources import kind_of, url_of
+from laneway.web.tables.rows import Rows
 from laneway.web.tables.table import Column, Filter, Option, Table
 from laneway.web.visit import Visit
 
@@ -35,48 +36,41 @@ def sign(state: str) -> str:
     return "working" if state else "unknown"
 
 
-def _table(visit: Visit, found: Sequence[Vm]) -> Table[Vm]:
+def _table(visit: Visit, found: Rows[Vm]) -> Table[Vm]:
     texts = visit.texts
     world = world_of(visit)
 
-    def resources(one: Vm) -> tuple[str, ...]:
-        return tuple(vms.requests(one.spec.domain.devices.all))
+    def options(id_: str) -> list[Option]:
+        values = filter(None, found.values(id_))
+        return [Option(value, value) for value in sorted(values, key=ordered)]
 
-    def options(values: set[str]) -> list[Option]:
-        return [Option(value, value) for value in sorted(values - {""}, key=natural)]
-
-    def by(id_: str, value: Callable[[Vm], str]) -> Filter[Vm]:
-        return Filter(
-            id_,
-            texts(f"vms.{id_}"),
-            values=lambda one: (value(one),),
-            options=lambda: options({value(one) for one in found}),
-            groups=True,
-        )
+    def by(id_: str) -> Filter[Vm]:
+        title = texts(f"vms.{id_}")
+        return Filter(id_, title, rows.FILTERS[id_], lambda: options(id_), groups=True)
 
     return Table(
         columns=[
             Column("state", texts("vms.state"), order=lambda one: one.state),
             Column("name", texts("vms.name"), order=lambda one: natural(one.name)),
-            Column("namespace", texts("vms.namespace"), order=lambda one: natural(one.namespace)),
-            Column("node", texts("vms.node"), order=lambda one: natural(one.node)),
+            Column("namespace", texts("vms.namespace"), order=lambda one: ordered(one.namespace)),
+            Column("node", texts("vms.node"), order=lambda one: ordered(one.node)),
             Column("requests", texts("vms.requests")),
             Column("has", texts("vms.has")),
         ],
-        key=lambda one: f"{one.namespace}/{one.name}",
-        text=lambda one: " ".join((one.namespace, one.name, one.node, *resources(one))),
-        order=lambda one: (natural(one.namespace), natural(one.name)),
+        key=lambda one: Key(one.namespace, one.name),
+        text=rows.text,
+        order=rows.order,
         filters=[
-            by("namespace", lambda one: one.namespace),
-            by("state", lambda one: one.state),
-            by("node", lambda one: one.node),
+            by("namespace"),
+            by("state"),
+            by("node"),
             Filter(
                 "resource",
                 texts("vms.resource"),
-                values=resources,
+                values=rows.FILTERS["resource"],
                 options=lambda: [
                     Option(one.value, line(kind_of(one.value, world).title))
-                    for one in options({name for one in found for name in resources(one)})
+                    for one in options("resource")
                 ],
             ),
         ],
@@ -84,15 +78,14 @@ def _table(visit: Visit, found: Sequence[Vm]) -> Table[Vm]:
 
 
 def _context(visit: Visit) -> Context:
-    found = seen.all_seen(visit)
+    found = seen.rows_seen(visit)
     table = _table(visit, found).view(found, visit.place)
     world, ledger = world_of(visit), visit.ledger
-    shown = frozenset(table.shown)
 
     def concerns(change: Change) -> bool:
         if change.kind in ("vms", "instances"):
             # A VM that appears, leaves or moves among others changes the numbers as well.
-            return change.before is None or change.after is None or str(change.key) in shown
+            return change.before is None or change.after is None or change.key in table.shown
         return True
 
     return {

@@ -11,9 +11,11 @@ import re
 from laneway.core.ledger.facts import Consumer, ConsumerKind
 from laneway.kube.errors import KubeError
 from laneway.kube.kubevirt import VIRTUAL_MACHINES
-from laneway.views.vms import Vm, all_vms
+from laneway.views.vms import Vm
 from laneway.web import holders
 from laneway.web.page import NotFound
+from laneway.web.pages.vms import rows
+from laneway.web.tables.rows import Rows
 from laneway.web.visit import Visit
 
 LIST = holders.LISTS[ConsumerKind.VM]
@@ -25,12 +27,7 @@ _CONSUMER = re.compile(r"\b(VM|pod) ([a-z0-9-]{1,63})/([a-z0-9](?:[a-z0-9.-]{0,2
 
 def namespaces(visit: Visit) -> frozenset[str]:
     """The namespaces that have VMs."""
-    caches = visit.caches
-    return frozenset(
-        one.metadata.namespace
-        for store in (caches.vms.store, caches.instances.store)
-        for one in store
-    )
+    return frozenset(rows.keep(visit.site).values(rows.NAMESPACE))
 
 
 async def load(visit: Visit) -> None:
@@ -40,12 +37,10 @@ async def load(visit: Visit) -> None:
     await holders.load_consumers(visit, (*vms, *demands))
 
 
-def all_seen(visit: Visit) -> list[Vm]:
-    """Every VM that the user may see."""
+def rows_seen(visit: Visit) -> Rows[Vm]:
+    """Every VM that the user may see, as rows."""
     allowed = visit.user.access.namespaces(LIST, namespaces(visit))
-    caches = visit.caches
-    found = all_vms(caches.vms.store, caches.instances.store)
-    return [one for one in found if one.namespace in allowed]
+    return rows.keep(visit.site).only(rows.NAMESPACE, allowed)
 
 
 def named(visit: Visit) -> Vm:
