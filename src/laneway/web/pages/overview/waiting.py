@@ -49,13 +49,16 @@ class _Known:
 
     def __init__(self, ledger: Ledger) -> None:
         short = {one.consumer: one for one in ledger.shortages}
-        found = [
-            _One(demand, short.get(consumer))
+        found = [_One(ledger.demands[consumer], one) for consumer, one in short.items()]
+        found += [
+            _One(demand, None)
             for consumer, demand in ledger.demands.items()
-            if consumer in short or (demand.phase is Phase.PENDING and _requests(demand))
+            if demand.phase is Phase.PENDING and _requests(demand) and consumer not in short
         ]
         self.waiting = sorted(found, key=_urgency)
-        self.places = {_place(one) for one in (*ledger.demands, *ledger.shares)}
+        places = {(kind, namespace) for kind, namespace, _ in ledger.demands}
+        places |= {(kind, namespace) for kind, namespace, _ in ledger.shares}
+        self.places = {Consumer(kind, namespace, "") for kind, namespace in places}
         self.seen: dict[frozenset[Consumer], Waiting] = {}
         """What users see who may see these places."""
 
