@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import msgspec
 from markupsafe import Markup
@@ -93,15 +94,24 @@ def strip(visit: Visit, gpu: Gpu) -> Markup:
     found = of_gpu(visit, gpu)
     if found is None:
         return Markup("")
-    drawn = Markup("").join(_cell(part, found.mib) for part in found.parts)
+    drawn = Markup("").join(
+        _cell(_kind(part), part.start, part.mib, found.mib) for part in found.parts
+    )
     return Markup(
         '<svg class="gpu-strip" width="100%" height="14" aria-hidden="true" focusable="false">{}'
         "</svg>"
     ).format(drawn)
 
 
-def _cell(part: Part, whole: int) -> Markup:
-    kind = "free" if not part.name else "bad" if part.state.is_broken else part.state.value
+@lru_cache(maxsize=4096)
+def _cell(kind: str, start: int, size: int, whole: int) -> Markup:
+    """A part of a strip; most GPUs are divided alike."""
     return Markup(
         '<g class="pic-{}"><rect class="pic-box" x="{}" y="1" width="{}" height="12"/></g>'
-    ).format(kind, percent(part.start, whole), percent(part.mib, whole))
+    ).format(kind, percent(start, whole), percent(size, whole))
+
+
+def _kind(part: Part) -> str:
+    if not part.name:
+        return "free"
+    return "bad" if part.state.is_broken else part.state.value
