@@ -17,6 +17,7 @@ from laneway.admission.capv.known import HOSTS, RESERVATIONS, KnownHost, KnownRe
 from laneway.admission.indexes import INDEXERS
 from laneway.admission.light import PCI_DEVICES, VGPUS
 from laneway.admission.node_costs import NodeCosts
+from laneway.admission.vms import claimed
 from laneway.admission.world import World
 from laneway.api import (
     CoreNode,
@@ -184,6 +185,9 @@ class AdmissionCaches:
             trusted=frozenset(trusted),
             vsphere_refuses=vsphere_refuses,
         )
+        known.vgpus.follow(lambda _: claimed.keep_up(world))
+        for claims in (known.claims, known.usb_claims):
+            claims.follow(lambda claim: claimed.keep_up(world, claim.status.resource_name))
         return cls(known, source, world)
 
     def waiting_for(self) -> list[str]:

@@ -64,6 +64,10 @@ class Store(Generic[T_co]):
         """The objects indexed under a value, in the order in which they came."""
         return [self._objects[key] for key in self._indexes[index].get(value, ())]
 
+    def each(self, index: str, value: Hashable) -> Iterator[T_co]:
+        """The same one by one, for who needs few of many; the store must not change meanwhile."""
+        return (self._objects[key] for key in self._indexes[index].get(value, ()))
+
     def first(self, index: str, value: Hashable) -> T_co | None:
         """The first of them, if there is any."""
         keys = self._indexes[index].get(value)

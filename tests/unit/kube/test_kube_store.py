@@ -61,6 +61,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert self.store.values("size") == {size for _, _, size in self.model.values()}
         for colour in ["red", "green", "blue", "mud"]:
             found = {id(part) for part in self.store.by("colour", colour)}
+            assert list(self.store.each("colour", colour)) == self.store.by("colour", colour)
             assert found == {id(it) for it, held, _ in self.model.values() if colour in held}
 
 

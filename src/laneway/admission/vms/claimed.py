@@ -1,7 +1,8 @@
 """For whom the devices of a resource are claimed, counted once and kept in step with the stores.
 
 A resource may have tens of thousands of claims, every request asks about some, and something always
-changes. So what was counted is kept, and only what has changed since is counted again.
+changes. So what was counted is kept, and only what has changed since is counted again. Where
+changes are told (`keep_up`), everything is counted as it comes, and no request waits for that.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ class _Counted:
         if changes == self._changes:
             return True
         changed: set[str] = set()
-        for store, before in zip(_stores(world), self._changes, strict=True):
-            keys = store.changed_since(before)
+        for store, before, now in zip(_stores(world), self._changes, changes, strict=True):
+            keys = store.changed_since(before) if now != before else ()
             if keys is None:
                 return False
             changed.update(key.name for key in keys)
@@ -114,18 +115,24 @@ def pool_of(resource: str, world: World) -> Pool:
     is_pci = world.claims.first(RESOURCE, resource) is not None
     if not is_pci and world.usb_claims.first(RESOURCE, resource) is None:
         return _NOBODYS  # Made-up names are not kept.
+    keep_up(world, resource)
+    users = _counted[world.claims].users[resource]
+    return Pool(PCI_CLAIMS if is_pci else claim_users.USB_CLAIMS, users)
+
+
+def keep_up(world: World, resource: str = "") -> None:
+    """Count what has changed, and this resource if it never was."""
     counted = _counted.get(world.claims)
     if counted is None or not counted.has_caught_up(world):
         counted = _counted[world.claims] = _Counted(world)
-    if resource not in counted.users:
+    if resource and resource not in counted.users:
         counted.count(resource, world)
-    return Pool(PCI_CLAIMS if is_pci else claim_users.USB_CLAIMS, counted.users[resource])
 
 
 def claims_of(resource: str, world: World) -> Iterator[Claim]:
-    """All of them."""
-    yield from world.claims.by(RESOURCE, resource)
-    yield from world.usb_claims.by(RESOURCE, resource)
+    """All of them; the world must not change meanwhile."""
+    yield from world.claims.each(RESOURCE, resource)
+    yield from world.usb_claims.each(RESOURCE, resource)
 
 
 def user_of(claim: Claim, world: World) -> str:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laneway.admission.indexes import INDEXERS
-from laneway.admission.vms.claimed import EVERYBODY, Pool, pool_of
+from laneway.admission.vms.claimed import EVERYBODY, Pool, keep_up, pool_of
 from laneway.admission.world import World
 from laneway.api import PCIDeviceClaim, USBDeviceClaim, VGPUDevice, decode
 from laneway.kube.resource import Key
@@ -63,13 +63,15 @@ changes = st.tuples(
 )
 
 
-@given(st.lists(st.lists(changes, max_size=4), max_size=12))
+@given(st.lists(st.lists(changes, max_size=4), max_size=12), st.booleans())
 @settings(max_examples=many(150), deadline=None)  # the VM may be busy
-def test_in_step(rounds: list[list[tuple[Any, ...]]]) -> None:
+def test_in_step(rounds: list[list[tuple[Any, ...]]], told: bool) -> None:
     world = replace(World(), **stored())
     for batch in rounds:
         for one in batch:
             change(world, one)
+            if told:  # as the webhook's informers do
+                keep_up(world, "" if one[0] == "vgpus" else one[3])
         for resource in RESOURCES[:2]:
             assert pool_of(resource, world) == counted_again(resource, world)
 
@@ -82,11 +84,14 @@ def test_a_claim_is_for_everybody_as_long_as_there_is_its_vgpu() -> None:
         assert pool_of(RESOURCES[0], world).users == {user: {"n1": 1}}
 
 
+@pytest.mark.parametrize("told", [False, True])
 @pytest.mark.parametrize("changes", [1, 5000])
-def test_more_changes_than_a_store_remembers(changes: int) -> None:
+def test_more_changes_than_a_store_remembers(changes: int, told: bool) -> None:
     world = replace(World(), **stored())
     for user in ("anna", "ben"):
         change(world, ("claims", "d0", True, RESOURCES[0], user, "n1", False))
         for _ in range(changes):
             change(world, ("claims", "other", True, "", "", "n1", False))
+            if told:
+                keep_up(world)
         assert pool_of(RESOURCES[0], world).users == {user: {"n1": 1}}
