@@ -17,6 +17,7 @@ from laneway.cli.errors import Failure
 from laneway.cli.planning.moves import report
 from laneway.cli.planning.moving import Apply, confirm
 from laneway.core.fleet.inventory_file import read, write
+from laneway.core.fleet.made_up import made_up
 from laneway.core.fleet.model import Vgpu
 from laneway.core.fleet.moves import least_moves
 
@@ -100,7 +101,7 @@ def test_the_document_has_the_moves_and_the_proof() -> None:
     ("profiles", "words"),
     [
         (("L40S-23Q",), "Did you mean L40S-3Q, L40S-2Q or L40S-24Q?"),
-        (("nvidia.com/x",), "no GPU offers nvidia.com/x as a time-sliced vGPU"),
+        (("nvidia.com/x",), "no GPU offers nvidia.com/x as a vGPU"),
         (("L40S-1Q=101",), "a count of 1 to 100"),
         (("L40S-1Q=60", "L40S-2Q=60"), "these are 120 vGPUs; request at most 100"),
     ],
@@ -109,6 +110,18 @@ def test_what_cannot_be_asked_is_refused_in_one_line(profiles: tuple[str, ...], 
     asked = _ask(*profiles)
     assert asked.exception is not None
     assert words in str(asked.exception)
+
+
+def test_a_mig_backed_profile_is_refused_only_while_no_gpu_is_in_the_mode(tmp_path: Path) -> None:
+    refused = str(_ask("A100-4-20C", source="2x a100*1").exception)
+    assert "A100-4-20C needs a GPU in mode MIGBacked, and no GPU that has it is" in refused
+    assert refused.endswith("laneway plan what-if --mode GPU=MIGBacked --vms A100-4-20C")
+    fleet = made_up("2x a100*1")
+    gpu = msgspec.structs.replace(fleet.gpus[0], mode="MIGBacked")
+    file = tmp_path / "fleet.yaml"
+    file.write_text(write(msgspec.structs.replace(fleet, gpus=(gpu, *fleet.gpus[1:]))))
+    found = _ask("A100-4-20C", source=str(file))
+    assert found.output == f"Yes: no VM has to move.\n  room for A100-4-20C on {gpu.name}\n"
 
 
 def test_with_restart_vms_move_that_cannot_be_migrated(tmp_path: Path) -> None:

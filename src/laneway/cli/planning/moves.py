@@ -11,7 +11,7 @@ from laneway.cli.errors import Failure
 from laneway.cli.output import View, show
 from laneway.cli.planning.moving import Apply, Plan, carry_out
 from laneway.cli.planning.sources import fleet_of
-from laneway.cli.planning.wanted import in_full
+from laneway.cli.planning.wanted import in_full, need_mode
 from laneway.cli.statuses import ExitStatus
 from laneway.core.fleet.model import Fleet
 from laneway.core.fleet.movable import can_restart
@@ -38,7 +38,8 @@ def answer(
         raise Failure(f"these are {sum(asked.values())} vGPUs; request at most {_MOST_WANTED}")
 
     def propose(fleet: Fleet) -> Plan:
-        wanted = in_full(fleet, asked)
+        wanted = in_full(fleet, asked, in_instances=True)
+        need_mode(fleet, wanted)
         return Plan(least_moves(fleet, wanted, limit=limit, restart=restart), wanted)
 
     if apply is not None:

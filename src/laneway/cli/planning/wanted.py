@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from laneway.cli import capacity_question as question
 from laneway.cli.errors import Failure
-from laneway.core.fleet import board, resources
+from laneway.core.fleet import board, fitting, resources
 from laneway.core.fleet.model import Fleet
 from laneway.core.phrases import short_name
 
@@ -34,9 +34,28 @@ def in_full(
     return found
 
 
+def need_mode(fleet: Fleet, wanted: Mapping[str, int]) -> None:
+    """Raises Failure where a MIG-backed profile is wanted and no GPU that has it is in the mode."""
+    backed = set(resources.mig_backed(fleet).values())
+    for profile in wanted:
+        if profile in backed and not any(
+            fitting.in_instances(gpu) and fitting.offers(gpu, profile) for gpu in fleet.gpus
+        ):
+            name = short_name(profile)
+            raise Failure(
+                f"{name} needs a GPU in mode MIGBacked, and no GPU that has it is in that mode. "
+                f"{_ask_what_if(name)}"
+            )
+
+
 def _in_instances(profile: str) -> str:
     return (
-        f"{profile} needs a GPU instance, and this command plans time-sliced vGPUs alone. Whether "
-        "GPUs have room for it: "
-        f"laneway plan what-if --mode GPU=MIGBacked --vms {profile}"
+        f"{profile} needs a GPU instance, and this command plans time-sliced vGPUs alone. "
+        f"{_ask_what_if(profile)}"
+    )
+
+
+def _ask_what_if(profile: str) -> str:
+    return (
+        f"Whether GPUs have room for it: laneway plan what-if --mode GPU=MIGBacked --vms {profile}"
     )

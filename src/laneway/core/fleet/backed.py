@@ -21,7 +21,8 @@ from laneway.core.fleet import shape as shapes
 from laneway.core.fleet.model import Gpu
 from laneway.core.fleet.shape import How, Shape, Taken, resource_of, taken
 from laneway.core.gpu.modes import GpuInstance, GpuInstanceProfile, Mode
-from laneway.core.mig.instances import Obstacle, arrange_instances
+from laneway.core.mig.homes import Home, creation_order
+from laneway.core.mig.instances import InstanceSet, Obstacle, arrange_instances, instances_needed
 from laneway.core.mig.positions import positions
 from laneway.core.mig.profiles import expected_profiles, per_instance, serving
 from laneway.core.vgpu.placement import Carried
@@ -53,6 +54,11 @@ def shape_of(gpu: Gpu) -> Shape:
         unnumbered,
         kinds(gpu) if there is not None else (),
     )
+
+
+def starts(gpu: Gpu) -> dict[int | None, int]:
+    """Where its GPU instances begin, by their numbers; empty: they are not all known."""
+    return {one.id: one.start for one in _instances(gpu) or ()}
 
 
 def _instances(gpu: Gpu) -> tuple[GpuInstance, ...] | None:
@@ -136,6 +142,66 @@ def room_for(shape: Shape, resource: str) -> int:
         shape = more.shape
         count += 1
     return count
+
+
+def fit(
+    offered: Sequence[GpuInstanceProfile],
+    there: Sequence[GpuInstance],
+    kept: Sequence[Carried],
+    wanted: Mapping[str, int],
+) -> bool:
+    """Whether an agent makes vGPUs, by profile, together next to those that stay.
+
+    `offered`: the kinds of GPU instances; `there`: those that exist, of which it destroys some
+    without a vGPU that stays where they are in the way.
+    """
+    found = _arranged(offered, there, kept, wanted)
+    if found is None:
+        return False
+    made = [Home(kind.name) for kind, _ in found.create]
+    stay = [_home_of(one, kept) for one in there if one not in found.destroy]
+    # Ids of instances that are still to be made may come before or after the others.
+    return creation_order(wanted, offered, ([*made, *stay], [*stay, *made])) is not None
+
+
+def have_places(
+    offered: Sequence[GpuInstanceProfile],
+    there: Sequence[GpuInstance],
+    kept: Sequence[Carried],
+    wanted: Mapping[str, int],
+) -> bool:
+    """Whether there are places for the GPU instances that all of these need.
+
+    Into which of them the driver puts which vGPU is left aside, so all of it may still not fit.
+    """
+    starts_ = {one.start for one in kept}
+    in_use = [one for one in there if one.start in starts_]
+    return _arranged(offered, in_use, kept, wanted) is not None
+
+
+def _arranged(
+    offered: Sequence[GpuInstanceProfile],
+    there: Sequence[GpuInstance],
+    kept: Sequence[Carried],
+    wanted: Mapping[str, int],
+) -> InstanceSet | None:
+    taken = [(one.start, one.profile) for one in kept if one.start is not None]
+    needed = instances_needed(
+        Counter(one.profile for one in kept) + Counter(wanted), offered, taken
+    )
+    if isinstance(needed, Obstacle):
+        return None
+    pinned = frozenset(start for start, _ in taken)
+    found = arrange_instances(offered, there, needed, pinned=pinned)
+    return None if isinstance(found, Obstacle) else found
+
+
+def _home_of(one: GpuInstance, kept: Sequence[Carried]) -> Home:
+    inside = [framebuffer_mib(vgpu.profile) for vgpu in kept if vgpu.start == one.start]
+    sizes = {*inside}
+    if len(sizes) > 1:  # Another program allowed that: it takes no more.
+        sizes = {-1}
+    return Home(one.profile, sizes.pop() if sizes else 0, len(inside))
 
 
 def lack(shape: Shape, resource: str) -> str:

@@ -15,15 +15,17 @@ from functools import cache
 
 import msgspec
 
-from laneway.core.fleet import board
+from laneway.core.fleet import board, fitting
 from laneway.core.fleet.migration import Answer, between
 from laneway.core.fleet.model import POD, Fleet, Gpu, Node, Vgpu, Vm
+from laneway.core.gpu.modes import Mode
 from laneway.core.ledger.facts import Phase
 
 _NOT_MIGRATABLE = "it is not live-migratable"
 _SELECTOR = "its node selector allows no other GPU"
 _NO_TARGET = "no other GPU can carry its vGPUs"
 _NOT_KNOWN = "it is not known whether it is live-migratable"
+_SHARED = (*board.SHARED_BY_TIME, Mode.MIG_BACKED)
 
 
 class How(StrEnum):
@@ -55,13 +57,14 @@ class Unit(msgspec.Struct, frozen=True):
     selector: Mapping[str, str] = {}
 
 
-def takes_vgpus(fleet: Fleet) -> list[bool]:
-    """For each GPU, whether more vGPUs can be put on it: shared by time, on an open node."""
+def takes_vgpus(fleet: Fleet, *, in_instances: bool = False) -> list[bool]:
+    """For each GPU, whether more vGPUs can be put on it: shared by time, on an open node.
+
+    `in_instances`: also those whose vGPUs are in GPU instances.
+    """
     closed = {node.name for node in fleet.nodes if node.closed}
-    return [
-        gpu.mode in board.SHARED_BY_TIME and not gpu.claimed and gpu.node not in closed
-        for gpu in fleet.gpus
-    ]
+    modes = _SHARED if in_instances else board.SHARED_BY_TIME
+    return [gpu.mode in modes and not gpu.claimed and gpu.node not in closed for gpu in fleet.gpus]
 
 
 def units(fleet: Fleet, *, restart: bool = False) -> tuple[dict[str, Unit], dict[str, str]]:
@@ -106,8 +109,8 @@ def _stays(vm: Vm | None, fleet: Fleet, legs: list[Leg], others: set[str], *, re
         return "it is about to start"
     if vm.name in others:
         return "it has devices besides vGPUs"
-    if any(fleet.gpus[leg.gpu].mode not in board.SHARED_BY_TIME for leg in legs):
-        return "its vGPU is in a GPU instance"
+    if others_ := [mode for leg in legs if (mode := fleet.gpus[leg.gpu].mode) not in _SHARED]:
+        return f"its GPU is in the mode {others_[0]}"
     if _how(vm) is How.RESTART and not restart:
         return _NOT_KNOWN if vm.migratable is None else _NOT_MIGRATABLE
     return ""
@@ -122,7 +125,7 @@ def may_go(
     unit: Unit, leg: Leg, source: Gpu | None, target: Gpu, nodes: Mapping[str, Node]
 ) -> bool:
     """Whether one vGPU of a unit may go to a GPU, room aside. `source` None: it is new."""
-    if leg.profile not in board.card(target).kinds:
+    if not fitting.offers(target, leg.profile):
         return False
     node = nodes.get(target.node)
     labels = node.labels if node else {}

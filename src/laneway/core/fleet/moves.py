@@ -8,8 +8,9 @@ those in the way are named.
 The answer is exact. The search asks whether no move suffices, then one, then two: each wanted vGPU
 goes to some GPU, whatever must leave there goes to another, and so on, within the number of moves.
 A VM that nothing pushes away stays, for without its move the answer would be shorter. Every answer
-is played through, one move after the other, with the places that the driver would choose. Where the
-search would take too long it ends, and says how many moves are proved not to suffice.
+is played through, one move after the other, with the places that the driver would choose, and with
+the GPU instances that an agent would make. Where the search would take too long it ends, and says
+how many moves are proved not to suffice.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from itertools import permutations
 
 import msgspec
 
-from laneway.core.fleet import board
+from laneway.core.fleet import fitting
 from laneway.core.fleet.effort import TooLongError
 from laneway.core.fleet.model import Fleet, Gpu
 from laneway.core.fleet.movable import How, Unit, bound, takes_vgpus, units, unused
 from laneway.core.fleet.moves_search import Assignment, Search
-from laneway.core.vgpu.placement import Carried, arrange, most
+from laneway.core.fleet.shape import Shape
 
 MOST_MOVES = 4
 EFFORT = 200_000
@@ -101,19 +102,18 @@ def least_moves(
     search = Search(fleet, movable, effort)
     for budget in range(limit + 1):
         try:
-            for found in search.assignments(wanted, budget):
-                answer = _played(fleet, found)
-                if answer is not None:
-                    order, places = answer
-                    return Moves(
-                        outcome=Outcome.FOUND,
-                        limit=limit,
-                        proved=budget - 1,
-                        moves=tuple(_move(fleet, *one) for one in order),
-                        places=places,
-                        in_the_way=_in_the_way(fleet, found),
-                        stay=stay,
-                    )
+            answer = _answer(fleet, search, wanted, budget)
+            if answer is not None:
+                found, order, places = answer
+                return Moves(
+                    outcome=Outcome.FOUND,
+                    limit=limit,
+                    proved=budget - 1,
+                    moves=tuple(_move(fleet, *one) for one in order),
+                    places=places,
+                    in_the_way=_in_the_way(fleet, found),
+                    stay=stay,
+                )
         except TooLongError:
             return Moves(Outcome.UNDECIDED, limit, budget - 1, stay=_staying(fleet, movable, stay))
     return Moves(Outcome.NONE, limit, limit, stay=_staying(fleet, movable, stay))
@@ -126,29 +126,43 @@ def _staying(
     return {**stay, **bound(fleet, movable.values())}
 
 
+Step = tuple[Unit, tuple[int, ...]]
+"""A VM, and the GPU to which each of its vGPUs goes."""
+_Order = tuple[Step, ...]
+_Places = tuple[tuple[str, str], ...]
+
+
+def _answer(
+    fleet: Fleet, search: Search, wanted: Mapping[str, int], budget: int
+) -> tuple[Assignment, _Order, _Places] | None:
+    """The first way with so many moves that can be gone. Raises TooLongError.
+
+    Where there is room, and in each order a vGPU takes a place in which it is in the way, one more
+    VM that leaves may have it go elsewhere.
+    """
+    for spare in (False, True):
+        blocked = False
+        for found in search.assignments(wanted, budget, spare=spare):
+            played = _played(fleet, search, found)
+            if played is not None:
+                return found, *played
+            blocked = True
+        if not blocked:
+            break
+    return None
+
+
 def _suffices_empty(fleet: Fleet, wanted: Mapping[str, int]) -> bool:
     """Whether each profile alone would fit if nothing held a GPU: the search need not prove it."""
-    usable = [gpu for gpu, takes in zip(fleet.gpus, takes_vgpus(fleet), strict=True) if takes]
+    takes = takes_vgpus(fleet, in_instances=True)
+    usable = [fitting.shape_of(gpu) for gpu, takes in zip(fleet.gpus, takes, strict=True) if takes]
     return all(
-        count <= sum(_most(gpu, profile) for gpu in usable) for profile, count in wanted.items()
+        count <= sum(fitting.most(shape, profile) for shape in usable)
+        for profile, count in wanted.items()
     )
 
 
-def _most(gpu: Gpu, profile: str) -> int:
-    card = board.card(gpu)
-    if profile not in card.kinds:
-        return 0
-    count = most(card, (), profile, mixed=board.is_mixed(gpu))
-    return min(count, gpu.functions) if gpu.functions else count
-
-
-Step = tuple[Unit, tuple[int, ...]]
-"""A VM, and the GPU to which each of its vGPUs goes."""
-
-
-def _played(
-    fleet: Fleet, found: Assignment
-) -> tuple[tuple[Step, ...], tuple[tuple[str, str], ...]] | None:
+def _played(fleet: Fleet, search: Search, found: Assignment) -> tuple[_Order, _Places] | None:
     """The moves in an order in which each has room when its turn comes; None: there is none."""
     wanted: dict[int, Counter[str]] = {}
     for unit, targets in found:
@@ -156,6 +170,7 @@ def _played(
             for leg, target in zip(unit.legs, targets, strict=True):
                 wanted.setdefault(target, Counter())[leg.profile] += 1
     for order in permutations([one for one in found if one[0].vm]):
+        search.effort.look()
         if possible(fleet, order, wanted):
             places = (
                 (profile, fleet.gpus[target].name)
@@ -166,36 +181,28 @@ def _played(
     return None
 
 
-def possible(fleet: Fleet, order: tuple[Step, ...], wanted: Mapping[int, Counter[str]]) -> bool:
+def possible(fleet: Fleet, order: _Order, wanted: Mapping[int, Counter[str]]) -> bool:
     """Whether each of these moves has room when its turn comes, and the wanted vGPUs after them.
 
     `wanted`: how many by profile, by GPU.
     """
-    now: dict[int, dict[str, Carried]] = {}
+    now: dict[int, Shape] = {}
 
-    def on(number: int) -> dict[str, Carried]:
+    def on(number: int) -> Shape:
         if number not in now:
-            held = (one for one in fleet.gpus[number].vgpus if one.holder)
-            now[number] = {one.name: Carried(one.profile, one.slot) for one in held}
+            now[number] = fitting.shape_of(fleet.gpus[number])
         return now[number]
 
     for unit, targets in order:
         for leg, target in zip(unit.legs, targets, strict=True):
-            placed = _make(fleet.gpus[target], on(target), Counter([leg.profile]))
-            if placed is None:
+            after = fitting.put(on(target), leg.profile)
+            if after is None:
                 return False
-            on(target)[f"{unit.vm} {leg.vgpu}"] = placed[0]
+            now[target] = after
         for leg in unit.legs:
-            del on(leg.gpu)[leg.vgpu]
-    return all(_make(fleet.gpus[at], on(at), counts) is not None for at, counts in wanted.items())
-
-
-def _make(gpu: Gpu, there: Mapping[str, Carried], more: Counter[str]) -> tuple[Carried, ...] | None:
-    """Make vGPUs as the driver does; None: they do not fit."""
-    if gpu.functions and len(there) + more.total() > gpu.functions:
-        return None
-    placed = arrange(board.card(gpu), there.values(), more, mixed=board.is_mixed(gpu))
-    return None if placed is None else tuple(Carried(one.profile, one.start) for one in placed)
+            one = fitting.places(fleet.gpus[leg.gpu])[leg.vgpu]
+            now[leg.gpu] = fitting.without(on(leg.gpu), one)
+    return all(fitting.fit(on(at), counts) for at, counts in wanted.items())
 
 
 def _move(fleet: Fleet, unit: Unit, targets: tuple[int, ...]) -> Move:
@@ -225,17 +232,18 @@ def _in_the_way(fleet: Fleet, found: Assignment) -> tuple[str, ...]:
 
 def in_the_way(gpu: Gpu, arrivals: Counter[str], leave: Collection[str] = ()) -> Iterator[str]:
     """The unused vGPUs of a GPU that cannot stay with what comes. `leave`: vGPUs that go."""
-    there = {
-        one.name: Carried(one.profile, one.slot)
-        for one in gpu.vgpus
-        if one.holder and one.name not in leave
-    }
     left = arrivals.copy()
+    if not left:
+        return
+    there, places = fitting.shape_of(gpu), fitting.places(gpu)
+    for one in gpu.vgpus:
+        if one.holder and one.name in leave:
+            there = fitting.without(there, places[one.name])
     for one in sorted(unused(gpu), key=lambda one: not arrivals[one.profile]):
         serves = left[one.profile] > 0 and not one.unhealthy
         rest = left - Counter([one.profile]) if serves else left
-        beside = {**there, one.name: Carried(one.profile, one.slot)}
-        if _make(gpu, beside, rest) is None:
-            yield one.name
+        more = fitting.with_one(there, places[one.name])
+        if fitting.fit(more, rest):
+            there, left = more, rest
         else:
-            there, left = beside, rest
+            yield one.name

@@ -62,7 +62,8 @@ def _moved(
     fleet: Fleet, moves: Sequence[Move], movable: dict[str, Unit], stay: dict[str, str]
 ) -> Iterator[str]:
     gpus = {gpu.name: gpu for gpu in fleet.gpus}
-    open_ = {gpu.name for gpu, takes in zip(fleet.gpus, takes_vgpus(fleet), strict=True) if takes}
+    takes = takes_vgpus(fleet, in_instances=True)
+    open_ = {gpu.name for gpu, takes_more in zip(fleet.gpus, takes, strict=True) if takes_more}
     nodes = {node.name: node for node in fleet.nodes}
     for move in moves:
         unit = movable.get(move.vm)

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import NamedTuple
 
-from laneway.core.fleet import board
+from laneway.core.fleet import fitting
 from laneway.core.fleet.effort import Effort
 from laneway.core.fleet.model import Fleet
 from laneway.core.fleet.movable import Leg, Unit, may_go, takes_vgpus
-from laneway.core.vgpu.placement import Carried, arrange
+from laneway.core.gpu.modes import Mode
+from laneway.core.vgpu.placement import Carried
 from laneway.core.vgpu.profiles import framebuffer_mib
 
 Assignment = tuple[tuple[Unit, tuple[int, ...]], ...]
@@ -40,26 +41,31 @@ class Search:
 
     def __init__(self, fleet: Fleet, movable: Mapping[str, Unit], effort: int) -> None:
         self._gpus = fleet.gpus
-        self._cards = [board.card(gpu) for gpu in fleet.gpus]
-        self._mixed = [board.is_mixed(gpu) for gpu in fleet.gpus]
+        self._shapes = [fitting.shape_of(gpu) for gpu in fleet.gpus]
+        self._placed = [one.mode in (Mode.MIXED_SIZE, Mode.MIG_BACKED) for one in self._shapes]
         self._nodes = {node.name: node for node in fleet.nodes}
         self._movable = movable
-        self._effort = Effort(effort)
-        self._open = [number for number, takes in enumerate(takes_vgpus(fleet)) if takes]
+        self.effort = Effort(effort)
+        self._spare = False
+        takes = takes_vgpus(fleet, in_instances=True)
+        self._open = [number for number, takes_more in enumerate(takes) if takes_more]
         self._loads = [
-            _Load(
-                tuple(
-                    (one.holder, Carried(one.profile, one.slot)) for one in gpu.vgpus if one.holder
-                )
-            )
-            for gpu in fleet.gpus
+            _Load(tuple((one.holder, there[one.name]) for one in gpu.vgpus if one.holder))
+            for gpu, there in zip(fleet.gpus, map(fitting.places, fleet.gpus), strict=True)
         ]
         self._alike = self._kinds_of_gpus()
         self._fitting: dict[tuple[int, tuple[Carried, ...], tuple[str, ...]], bool] = {}
         self._targets: dict[tuple[str, Leg], frozenset[int]] = {}
 
-    def assignments(self, wanted: Mapping[str, int], budget: int) -> Iterator[Assignment]:
-        """All ways with so many moves at the most. Raises TooLongError."""
+    def assignments(
+        self, wanted: Mapping[str, int], budget: int, *, spare: bool = False
+    ) -> Iterator[Assignment]:
+        """All ways with so many moves at the most. Raises TooLongError.
+
+        `spare`: VMs may leave a GPU to which something goes also where room alone does not demand
+        it, for then the driver puts that elsewhere.
+        """
+        self._spare = spare
         units = tuple(
             Unit("", (Leg("", profile, -1),))
             for profile, count in wanted.items()
@@ -128,7 +134,7 @@ class Search:
         for kind in self._alike.values():
             seen: set[tuple[str, tuple[bool, ...]]] = set()
             for number in kind:
-                self._effort.look()
+                self.effort.look()
                 if number not in allowed or number in position:
                     continue
                 if node and self._gpus[number].node != node:
@@ -152,8 +158,11 @@ class Search:
                 (one.profile, -1 if one.start is None else one.start, self._kind_of(holder))
                 for holder, one in self._loads[number].stays
             )
-            where = (gpu.device, gpu.subsystem, gpu.profiles, gpu.ecc, gpu.driver)
-            found[(where, self._mixed[number], gpu.functions, tuple(carried))].append(number)
+            what = (gpu.device, gpu.subsystem, gpu.profiles, gpu.ecc, gpu.driver, gpu.functions)
+            shape = self._shapes[number]
+            mode = shape.mode if self._placed[number] else Mode.SAME_SIZE
+            there = (mode, shape.instances, shape.instance_profiles, tuple(carried))
+            found[what, there].append(number)
         return found
 
     def _kind_of(self, holder: str) -> str:
@@ -181,7 +190,7 @@ class Search:
     def _leaving(
         self, number: int, profile: str, position: _Position, budget: int
     ) -> Iterator[tuple[Unit, ...]]:
-        """The least sets of VMs without which a vGPU fits on a GPU."""
+        """The sets of VMs without which a vGPU fits on a GPU; the least ones, if none is spare."""
         load = self._load(position, number)
         holders = sorted({holder for holder, _ in load.stays if holder in self._movable})
         enough: list[frozenset[str]] = []
@@ -189,12 +198,12 @@ class Search:
         for count in range(budget + 1):
             for chosen in combinations(holders, count):
                 left = frozenset(chosen)
-                if any(one <= left for one in enough):
+                if not self._spare and any(one <= left for one in enough):
                     continue
                 kept = tuple(pair for pair in load.stays if pair[0] not in left)
                 # In same-size mode it does not matter which of equals leaves.
                 gone = Counter(
-                    (self._kind_of(holder), one.profile, one.start if self._mixed[number] else None)
+                    (self._kind_of(holder), one.profile, self._placed[number] and one.start)
                     for holder, one in load.stays
                     if holder in left
                 )
@@ -202,7 +211,7 @@ class Search:
                 if key in seen:
                     continue
                 seen.add(key)
-                self._effort.look()
+                self.effort.look()
                 if self._fits(number, _Load(kept, load.comes), profile):
                     enough.append(left)
                     yield tuple(self._movable[holder] for holder in chosen)
@@ -225,10 +234,7 @@ class Search:
         key = number, carried, tuple(sorted((*load.comes, profile)))
         if key not in self._fitting:
             more = Counter(key[2])
-            most = self._gpus[number].functions
-            self._fitting[key] = not (most and len(carried) + more.total() > most) and (
-                arrange(self._cards[number], carried, more, mixed=self._mixed[number]) is not None
-            )
+            self._fitting[key] = fitting.may_fit(self._shapes[number], carried, more)
         return self._fitting[key]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from laneway.core.fleet import board
+from laneway.core.fleet import board, resources
 from laneway.core.fleet.changes import Change, carried_out
 from laneway.core.fleet.model import Fleet
 from laneway.core.fleet.moves import EFFORT, Moves, least_moves
@@ -37,7 +37,7 @@ def moves_for(
         return None
     after = carried_out(fleet, changes).fleet
     vms = {vm.name: vm for vm in after.vms}
-    profiles = board.by_resource(after)
+    profiles = board.by_resource(after) | resources.mig_backed(after)
     wanted: Counter[str] = Counter()
     for name in names:
         vm = vms[name]

@@ -14,13 +14,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from laneway.core.fleet import backed
 from laneway.core.fleet.recommend.builder import Builder, Variable
 from laneway.core.fleet.recommend.classes import GpuClass
-from laneway.core.gpu.modes import GpuInstance, Mode
-from laneway.core.mig.homes import Home, creation_order
-from laneway.core.mig.instances import Obstacle, arrange_instances, instances_needed
+from laneway.core.gpu.modes import Mode
 from laneway.core.mig.profiles import per_instance, serving
-from laneway.core.vgpu.placement import Carried
 from laneway.core.vgpu.profiles import framebuffer_mib
 
 _Term = tuple[int, float]
@@ -171,28 +169,6 @@ def _size(share: _Share) -> int:
 def kept(group: GpuClass, new: Counter[str]) -> Counter[str]:
     """As many of them as an agent makes on one GPU; nearly always all."""
     found = +new
-    while found and not _possible(group, found):
+    while found and not backed.fit(group.offered, group.instances, group.held, found):
         found -= Counter([min(found, key=lambda name: (framebuffer_mib(name), name))])
     return found
-
-
-def _possible(group: GpuClass, new: Counter[str]) -> bool:
-    held: tuple[Carried, ...] = group.held
-    wanted = Counter(one.profile for one in held) + new
-    taken = [(one.start, one.profile) for one in held if one.start is not None]
-    needed = instances_needed(wanted, group.offered, taken)
-    if isinstance(needed, Obstacle):
-        return False
-    pinned = frozenset(one.start for one in group.instances)
-    found = arrange_instances(group.offered, group.instances, needed, pinned=pinned)
-    if isinstance(found, Obstacle):
-        return False
-    made = [Home(kind.name) for kind, _ in found.create]
-    stay = [_home(one, held) for one in group.instances]
-    # Ids of instances that are still to be made may come before or after the others.
-    return creation_order(new, group.offered, ([*made, *stay], [*stay, *made])) is not None
-
-
-def _home(one: GpuInstance, held: Sequence[Carried]) -> Home:
-    sizes = [framebuffer_mib(vgpu.profile) for vgpu in held if vgpu.start == one.start]
-    return Home(one.profile, sizes[0], len(sizes))
