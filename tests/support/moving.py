@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from laneway.api import PCIDeviceClaim, SRIOVGPUDevice, find_condition
+from laneway.api import PCIDeviceClaim, SRIOVGPUDevice, VGPUDevice, find_condition
 from laneway.changes.moving.all_moves import Result, carry_out
 from laneway.changes.moving.work import MovesListener
 from laneway.cli.planning.moving import work_of
@@ -67,14 +67,19 @@ def profiles(node: SimNode) -> list[str]:
     return [name for name, count in carried(node.host).items() for _ in range(count)]
 
 
-async def reserved(world: World, vgpu: str) -> None:
-    """Wait until a vGPU that a VM had is free for it again: its agent reports that in two steps."""
+async def reserved(
+    world: World, vgpu: str, kind: type[PCIDeviceClaim | VGPUDevice] = PCIDeviceClaim
+) -> None:
+    """Wait until a vGPU that a VM had is free for it again: its agent reports that in two steps.
 
-    def is_free(claim: PCIDeviceClaim) -> bool:
-        said = find_condition(claim.status.conditions, "Advertised")
-        return claim.status.allocation is None and said is not None and said.status == "True"
+    `kind`: where it does; a mediated device has no claim.
+    """
 
-    await world.until(served(PCIDeviceClaim), vgpu, is_free)
+    def is_free(device: PCIDeviceClaim | VGPUDevice) -> bool:
+        said = find_condition(device.status.conditions, "Advertised")
+        return device.status.allocation is None and said is not None and said.status == "True"
+
+    await world.until(served(kind), vgpu, is_free)
 
 
 class Hooked(MovesListener):

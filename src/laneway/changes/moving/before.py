@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from laneway.api import VGPUDevice, VGPULayout
+from laneway.api import MigConfiguration, VGPUDevice, VGPULayout
 from laneway.changes.errors import ChangeError
 from laneway.changes.moving import lock, vgpus, vms
 from laneway.changes.moving.work import Seen, Work
+from laneway.core.fleet.fitting import in_instances
 from laneway.core.fleet.movable import How
 from laneway.core.fleet.moves import Moves
 from laneway.kube.access import Right, may
@@ -85,6 +86,8 @@ async def _lacking(work: Work, seen: Seen, found: Moves) -> list[str]:
 
 
 def _rights(seen: Seen, found: Moves) -> Iterator[Right]:
+    targets = {leg.target for move in found.moves for leg in move.legs}
+    divided = {one.name for one in seen.fleet.gpus if one.name in targets and in_instances(one)}
     for name in _gpus(seen, found):
         if (gpu := seen.gpus.get(name)) is None or vgpus.against(gpu):
             continue
@@ -92,6 +95,8 @@ def _rights(seen: Seen, found: Moves) -> Iterator[Right]:
         if vgpus.own_layout(gpu) is not None:
             kind = VGPULayout
         yield _right("patch", served(kind))
+        if kind is VGPUDevice and name in divided:
+            yield _right("patch", served(MigConfiguration))
     for move in found.moves:
         namespace = vms.name_of(move.vm).namespace
         if move.how is How.MIGRATE:

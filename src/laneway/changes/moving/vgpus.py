@@ -16,10 +16,12 @@ from laneway.changes import vgpus as whole
 from laneway.changes.answered import denial
 from laneway.changes.errors import ChangeError, RefusedError
 from laneway.changes.gpus import unreachable
-from laneway.changes.moving.work import Forwarding, Seen, Work, until
+from laneway.changes.moving import instances
+from laneway.changes.moving.instances import Division
+from laneway.changes.moving.work import Forwarding, Seen, Work, judge, until, waiting
 from laneway.changes.trial import refusal_words
 from laneway.changes.vgpu_devices import Desired
-from laneway.changes.writing import Change, Outcome, Waiting, applied
+from laneway.changes.writing import Change, Outcome, applied
 from laneway.core.fleet import moves_again as again
 from laneway.core.phrases import short_name
 from laneway.core.refusals import (
@@ -84,6 +86,8 @@ class Making(NamedTuple):
     """The VGPUDevice that is to get it; empty: a layout chooses one."""
     before: frozenset[str]
     """The VGPUDevices of the GPU that had a vGPU."""
+    division: Division | None = None
+    """The GPU instances that are to be there first."""
 
     def made(self, gpu: Gpu) -> list[VGPUDevice]:
         """What has come since."""
@@ -102,14 +106,16 @@ async def planned(work: Work, name: str, profile: str, function: str = "") -> Ma
 
     `function`: the VGPUDevice that it had before, which gets it again where that can be chosen.
     """
-    gpu = (await work.look()).gpu(name)
+    seen = await work.look()
+    gpu = seen.gpu(name)
     if why := against(gpu):
         raise ChangeError(why)
     there = [one for one in gpu.vgpus if one.spec.enabled or one.status.vgpu_status]
-    chosen = ""
+    chosen, division = "", None
     if own_layout(gpu) is None:
         chosen = function or _free_function(gpu, profile).metadata.name
-    return Making(name, profile, chosen, frozenset(one.metadata.name for one in there))
+        division = instances.needed(seen, name, profile)
+    return Making(name, profile, chosen, frozenset(one.metadata.name for one in there), division)
 
 
 async def make(work: Work, making: Making) -> str:
@@ -119,10 +125,12 @@ async def make(work: Work, making: Making) -> str:
         carried, _ = profiles(gpu)
         outcome = await _by_layout(work, gpu, own, Counter(carried) + Counter([making.profile]))
     else:
+        if making.division is not None:
+            await instances.divide(work, making.division)
         device = _function(gpu, making.function)
         outcome = await _by_device(work, gpu, device, Desired(making.profile))
     title = f"{short_name(making.profile)} on {making.gpu}"
-    _judge(outcome, title)
+    judge(outcome, title)
     made = ""
 
     def waits_for(seen: Seen) -> str:
@@ -148,6 +156,8 @@ async def unmake(work: Work, making: Making) -> None:
         return
     for device in made:
         await remove(work, device.metadata.name)
+    if making.division is not None:
+        await instances.unite(work, making.division)
 
 
 async def remove(work: Work, vgpu: str) -> None:
@@ -189,7 +199,7 @@ async def _fewer(work: Work, name: str, less: Counter[str], vgpu: str = "") -> N
             words = denial(error)
         else:
             if outcome.answer.reason not in _RELEASING or loop.time() > end:
-                _judge(outcome, f"to remove {vgpu or f'vGPUs of {name}'}")
+                judge(outcome, f"to remove {vgpu or f'vGPUs of {name}'}")
                 return
             words = refusal_words(outcome.answer)
         work.listener.progress(f"not possible yet: {words}")
@@ -226,7 +236,7 @@ async def _by_device(work: Work, gpu: Gpu, device: VGPUDevice, desired: Desired)
         change,
         lambda: vgpu_devices.write(work.client, device.metadata.name, desired),
         lambda one, generation: answer_of(one.status, generation),
-        waiting=_waiting(work, gpu),
+        waiting=waiting(work, gpu.name),
         listener=Forwarding(work.listener),
     )
 
@@ -237,20 +247,6 @@ async def _by_layout(work: Work, gpu: Gpu, own: VGPULayout, wanted: Counter[str]
         gpu,
         whole.Desired(dict(sorted(wanted.items()))),
         own,
-        waiting=_waiting(work, gpu),
+        waiting=waiting(work, gpu.name),
         listener=Forwarding(work.listener),
     )
-
-
-def _waiting(work: Work, gpu: Gpu) -> Waiting:
-    async def look() -> Gpu:
-        return (await work.look()).gpu(gpu.name)
-
-    # The time limit of the move ends first.
-    return Waiting(2 * work.seconds, when_possible=False, look=look)
-
-
-def _judge(outcome: Outcome, what: str) -> None:
-    if outcome.state != "done":
-        words = refusal_words(outcome.answer) or outcome.words
-        raise ChangeError(f"the agent refuses {what}: {words}")

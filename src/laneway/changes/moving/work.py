@@ -11,6 +11,8 @@ from laneway.api import PCIDeviceClaim, VGPUDevice
 from laneway.changes import watching
 from laneway.changes.errors import ChangeError
 from laneway.changes.listening import Listener
+from laneway.changes.trial import refusal_words
+from laneway.changes.writing import Outcome, Waiting
 from laneway.core.fleet.model import Fleet
 from laneway.core.fleet.moves import Move
 from laneway.kube.client import Client
@@ -74,6 +76,22 @@ class Forwarding(Listener):
 
     def progress(self, words: str) -> None:
         self._listener.progress(words)
+
+
+def waiting(work: Work, gpu: str) -> Waiting:
+    """How to wait for the answer to a change of a GPU: the time limit of the move ends first."""
+
+    async def look() -> Gpu:
+        return (await work.look()).gpu(gpu)
+
+    return Waiting(2 * work.seconds, when_possible=False, look=look)
+
+
+def judge(outcome: Outcome, what: str) -> None:
+    """Raises ChangeError where an agent refuses something."""
+    if outcome.state != "done":
+        words = refusal_words(outcome.answer) or outcome.words
+        raise ChangeError(f"the agent refuses {what}: {words}")
 
 
 async def until(work: Work, waits_for: Callable[[Seen], str]) -> Seen:

@@ -8,6 +8,7 @@ The start of a vGPU is its first memory slot, or in the mode MIGBacked that of i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -96,3 +97,17 @@ def most(shape: Shape, profile: str) -> int:
     """How many vGPUs of a profile it takes where VMs hold nothing."""
     empty = msgspec.structs.replace(shape, kept=(), free=(), instances=())
     return placing.room_for(empty, vgpu_resource_name(profile))
+
+
+def instances_of(gpu: Gpu) -> dict[str, int]:
+    """How many GPU instances of each profile a GPU has."""
+    return dict(Counter(one.profile for one in backed.shape_of(gpu).instances))
+
+
+def instances_with(gpu: Gpu, profile: str) -> dict[str, int] | None:
+    """The same once one more vGPU has room next to all that are there; None: it gets none."""
+    shape = backed.shape_of(gpu)
+    there = gpus.in_order((*shape.kept, *shape.free))
+    full = msgspec.structs.replace(shape, kept=there, free=())
+    after = put(full, profile)
+    return None if after is None else dict(Counter(one.profile for one in after.instances))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laneway.core.fleet import backed
+from laneway.core.fleet.fitting import instances_of, instances_with
 from laneway.core.fleet.made_up import made_up
 from laneway.core.fleet.model import Fleet, Gpu, Node, Vgpu, Vm
 from laneway.core.fleet.moves import Moves, Outcome, least_moves
@@ -151,6 +152,16 @@ def test_moves_do_not_hold_once_the_place_is_taken() -> None:
     taken = gpu("b", "n2", (FOUR, 0, "d/y"), *((ONE, at, f"d/{at}") for at in (4, 5, 6)))
     [why] = changed(replace(there, gpus=(full, taken)), found.moves, found.places)
     assert why == "there is no room for it any more on b, a"
+
+
+def test_one_more_vgpu_needs_a_gpu_instance_where_none_has_room() -> None:
+    there = gpu("a", "n1", (THREE, 0, "d/x"), (TWO, 4, ""))
+    assert instances_of(there) == {"3g.20gb": 1, "2g.10gb": 1}
+    assert instances_with(there, ONE) == {"3g.20gb": 1, "2g.10gb": 1, "1g.5gb": 1}
+    assert instances_with(there, THREE) is None
+    left = replace(there, vgpus=there.vgpus[:1])
+    assert instances_with(left, TWO) == instances_of(left)
+    assert instances_with(left, THREE) == {"3g.20gb": 2}
 
 
 # ------------------------------------------------------------------------------ every sequence

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from laneway.core.fleet.changes import AddGpus, AddVms, Change, LeaveNode
-from laneway.core.fleet.model import Fleet, Vm
+from laneway.core.fleet.made_up import made_up
+from laneway.core.fleet.model import Fleet, Vgpu, Vm
 from laneway.core.fleet.moves import Moves, Outcome
 from laneway.core.fleet.remedy import moves_for
 from laneway.core.fleet.what_if import what_if
@@ -27,6 +30,21 @@ def test_a_vm_that_waits_gets_them_without_a_change() -> None:
     moves = found(half_used(2, waiting))
     assert moves is not None
     assert len(moves.moves) == 1
+
+
+def test_moves_make_room_for_mig_backed_vgpus_as_well() -> None:
+    fleet = made_up("2x a100*1")
+    held = (("GRID A100-1-5C", 7, "d/0"), ("GRID A100-3-20C", 1, "d/1"))
+    vgpus = [Vgpu(name=who, profile=one, instance=at, holder=who) for one, at, who in held]
+    gpus = tuple(
+        replace(gpu, mode="MIGBacked", vgpus=(one,))
+        for gpu, one in zip(fleet.gpus, vgpus, strict=True)
+    )
+    vms = tuple(Vm(name=who, phase=Phase.STOPPED) for _, _, who in held)
+    asked = AddVms(requests={"nvidia.com/GRID_A100-4-20C": 1})
+    moves = found(replace(fleet, gpus=gpus, vms=vms), asked)
+    assert moves is not None
+    assert [one.vm for one in moves.moves] in (["d/0"], ["d/1"])
 
 
 def test_a_vm_that_has_room_keeps_it() -> None:
