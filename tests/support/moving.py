@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
 
+import msgspec
+
+from kapilite.credentials import kubeconfig
 from laneway.api import PCIDeviceClaim, SRIOVGPUDevice, VGPUDevice, find_condition
 from laneway.changes.moving.all_moves import Result, carry_out
 from laneway.changes.moving.work import MovesListener
 from laneway.cli.planning.moving import work_of
 from laneway.core.fleet.moves import Moves, least_moves
+from laneway.kube.config import load
 from laneway.kube.kubevirt import KUBEVIRTS
-from laneway.kube.resource import served
+from laneway.kube.resource import Resource, served
 from laneway.simcluster.kubevirt.migrating import GATE_VGPU
+from laneway.simcluster.objects import Node
 from support.layouts import carried, make, of
-from support.worlds import SimNode, World
+from support.worlds import NAMESPACE, SimNode, World
 
 Q8, Q16 = "NVIDIA A2-8Q", "NVIDIA A2-16Q"
 WANTED = {Q16: 1}
 RESOURCE = "nvidia.com/NVIDIA_A2-8Q"
+RBAC = "rbac.authorization.k8s.io"
+RULE = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}
 ON_1, ON_2 = "node1-000008004", "node2-000008004"
 
 
@@ -116,3 +125,37 @@ async def carried_out(
     """What comes of moves."""
     work = work_of(world.client, seconds, listener or MovesListener())
     return await carry_out(work, found, WANTED)
+
+
+async def reading(world: World, folder: Path) -> str:
+    """The kubeconfig of a user who may read everything."""
+    client = world.client
+    account = _kind("", "serviceaccounts", "ServiceAccount", namespaced=True)
+    await client.create(account, {"metadata": {"name": "reader"}}, NAMESPACE)
+    await client.create(
+        _kind(RBAC, "clusterroles", "ClusterRole"),
+        {"metadata": {"name": "reader"}, "rules": [RULE]},
+    )
+    subject = {"kind": "ServiceAccount", "name": "reader", "namespace": NAMESPACE}
+    binding = {
+        "metadata": {"name": "reader"},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "reader"},
+        "subjects": [subject],
+    }
+    await client.create(_kind(RBAC, "clusterrolebindings", "ClusterRoleBinding"), binding)
+    path = f"{account.path(NAMESPACE, 'reader')}/token"
+    answer = msgspec.json.decode(await client.call("POST", path, None, {"spec": {}}))
+    cluster = load(str(folder / "kubeconfig")).cluster
+    assert cluster.ca is not None
+    found = str(folder / "reader")
+    kubeconfig.write(
+        found,
+        server=cluster.server,
+        ca_pem=cluster.ca.read(),
+        token=answer["status"]["token"],
+    )
+    return found
+
+
+def _kind(group: str, plural: str, name: str, *, namespaced: bool = False) -> Resource[Any]:
+    return Resource(group, "v1", plural, namespaced, Node, name)

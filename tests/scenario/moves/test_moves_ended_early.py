@@ -5,22 +5,17 @@ from __future__ import annotations
 import asyncio
 import signal
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
-from kapilite.credentials import kubeconfig
 from laneway.changes.moving import lock
 from laneway.changes.moving.all_moves import Result
 from laneway.changes.moving.work import MovesListener
 from laneway.cli.planning.moving import work_of
 from laneway.core.fleet.moves import least_moves
-from laneway.kube.config import load
 from laneway.kube.kubevirt import MIGRATIONS, VIRTUAL_MACHINES
-from laneway.kube.resource import Resource
 from laneway.simcluster.kubevirt.objects import FINALIZER_INSTANCE, INSTANCES, Instance
-from laneway.simcluster.objects import NODES, Node
+from laneway.simcluster.objects import NODES
 from support.commands import Laneway, ended, shell
 from support.commands import started as command
 from support.moving import (
@@ -34,21 +29,13 @@ from support.moving import (
     migrating_vgpus,
     profiles,
     proposed,
+    reading,
     reserved,
 )
 from support.worlds import NAMESPACE, SimNode, World
 
 APPLY = ("plan", "moves", "A2-16Q", "--apply", "--yes")
 MAKING = "waiting for the agent of node2"
-RBAC = "rbac.authorization.k8s.io"
-RULE = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"]}
-
-
-def _kind(group: str, plural: str, name: str, *, namespaced: bool = False) -> Resource[Any]:
-    return Resource(group, "v1", plural, namespaced, Node, name)
-
-
-ROLES = _kind(RBAC, "clusterroles", "ClusterRole")
 STOPPING = "waiting until default/on-node1 has stopped"
 
 
@@ -311,30 +298,3 @@ async def test_nothing_is_changed_without_the_rights_or_without_an_answer(
         "laneway: refused; nothing was changed",
     ]
     await as_before(world, nodes)
-
-
-async def reading(world: World, folder: Path) -> str:
-    """The kubeconfig of a user who may read everything."""
-    client = world.client
-    account = _kind("", "serviceaccounts", "ServiceAccount", namespaced=True)
-    await client.create(account, {"metadata": {"name": "reader"}}, NAMESPACE)
-    await client.create(ROLES, {"metadata": {"name": "reader"}, "rules": [RULE]})
-    subject = {"kind": "ServiceAccount", "name": "reader", "namespace": NAMESPACE}
-    binding = {
-        "metadata": {"name": "reader"},
-        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "reader"},
-        "subjects": [subject],
-    }
-    await client.create(_kind(RBAC, "clusterrolebindings", "ClusterRoleBinding"), binding)
-    path = f"{account.path(NAMESPACE, 'reader')}/token"
-    answer = msgspec.json.decode(await client.call("POST", path, None, {"spec": {}}))
-    cluster = load(str(folder / "kubeconfig")).cluster
-    assert cluster.ca is not None
-    found = str(folder / "reader")
-    kubeconfig.write(
-        found,
-        server=cluster.server,
-        ca_pem=cluster.ca.read(),
-        token=answer["status"]["token"],
-    )
-    return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from laneway.api import MigConfiguration, SRIOVGPUDevice, VGPUDevice, VGPULayout
@@ -11,9 +13,9 @@ from laneway.cli.planning.moving import work_of
 from laneway.core.fleet.moves import least_moves
 from laneway.kube.resource import served
 from laneway.simcluster.objects import NODES
-from support.commands import Laneway
+from support.commands import Laneway, shell
 from support.layouts import make
-from support.moving import Hooked, profiles, reserved
+from support.moving import Hooked, profiles, reading, reserved
 from support.worlds import SimNode, World
 
 ONE, THREE, FOUR = (f"GRID A100-{size}" for size in ("1-5C", "3-20C", "4-20C"))
@@ -68,9 +70,12 @@ async def instances(world: World, gpu: str) -> dict[str, list[int]]:
 
 @pytest.mark.parametrize("layouts", [False, pytest.param(True, marks=pytest.mark.slow)])
 async def test_a_vgpu_that_moves_gets_a_gpu_instance_next_to_those_in_use(
-    world: World, laneway: Laneway, *, layouts: bool
+    world: World, laneway: Laneway, tmp_path: Path, *, layouts: bool
 ) -> None:
     nodes = await two_nodes(world, layouts=layouts)
+    refused = await shell(await reading(world, tmp_path))(*APPLY, status=1)
+    lacks = "you may not patch migconfigurations.devices.harvesterhci.io."
+    assert (lacks in refused.err) is not layouts
     done = await laneway(*APPLY)
     assert done.lines[-1] == DONE
     assert [profiles(node) for node in nodes] == [[], [THREE, ONE]]
