@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from laneway.api import MigConfiguration, to_builtins
+from laneway.api import MIG_DISABLED, MIG_SYNCED, MigConfiguration, to_builtins
 from laneway.changes import instances, specs
 from laneway.changes.errors import ChangeError
 from laneway.changes.moving.work import Forwarding, Seen, Work, judge, waiting
@@ -45,6 +45,13 @@ def needed(seen: Seen, name: str, profile: str) -> Division | None:
         return None
     if gpu.mig is None:
         raise ChangeError(f"{gpu.title} has no MigConfiguration that could request GPU instances")
+    if gpu.mig.status.status not in (MIG_SYNCED, MIG_DISABLED):
+        # What it requests and what there is would both be changed.
+        message = gpu.mig.status.message.rstrip(".") or "its agent has not answered yet"
+        raise ChangeError(
+            f"MigConfiguration {name} is not applied: {message}. To change it: kubectl edit "
+            f"migconfiguration {name}"
+        )
     spec = to_builtins(gpu.mig.spec)
     after = instances.fields(gpu.mig, counts)
     return Division(name, {key: spec[key] for key in after}, dict(after))
