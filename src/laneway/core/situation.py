@@ -102,6 +102,12 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Whether NVIDIA's program that switches VFs is there."""
 
 
+def with_holder(situation: Situation, address: PciAddress, holder: Holder) -> Situation:
+    """The same with one more user of a function."""
+    there = (*situation.holders.get(address, ()), holder)
+    return msgspec.structs.replace(situation, holders={**situation.holders, address: there})
+
+
 def glance(inventory: Inventory, node: str = "") -> Situation:
     """What the last scan alone tells."""
     return Situation(

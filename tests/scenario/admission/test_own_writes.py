@@ -12,7 +12,7 @@ from laneway.kube.resource import served
 from support.kubectl import Kubectl
 from support.worlds import World
 
-VGPU = "node1-000008004"
+VGPU, OTHER = "node1-000008004", "node1-000008005"
 SMALL = "nvidia.com/NVIDIA_A2-8Q"
 
 
@@ -27,6 +27,25 @@ def layout(profile: str, count: int) -> dict[str, Any]:
             "vgpus": [{"profile": profile, "count": count}],
         },
     }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kept", [VGPU, OTHER])
+async def test_a_layout_removes_another_vgpu_than_one_that_a_vm_at_rest_names(
+    world: World, admin: Kubectl, make_vm: Any, kept: str
+) -> None:
+    world.cluster.timing = Timing(retry=0.2)
+    await world.add("node1", "a2")
+    for name in (VGPU, OTHER):
+        await world.vgpu(name, "NVIDIA A2-8Q")
+    await admin.apply(make_vm("desk", gpus=[(kept, SMALL)]))
+    await admin.apply(layout("NVIDIA A2-8Q", 1))
+    await world.until(
+        served(VGPULayout), "desktops", lambda one: [g.state for g in one.status.gpus] == ["Done"]
+    )
+    for name in (VGPU, OTHER):
+        spec = (await admin.get("vgpudevice", name))["spec"]
+        assert spec.get("enabled", False) is (name == kept)
 
 
 @pytest.mark.slow

@@ -22,11 +22,12 @@ from laneway.core.decision import Decision, refusals_of
 from laneway.core.gpu.modes import GpuModes
 from laneway.core.layout.desired import DesiredLayout, owner_words, plan_desired
 from laneway.core.layout.forecast import fits_afterwards
+from laneway.core.layout.objects import Objects
 from laneway.core.layout.stages import Stage, next_stage
-from laneway.core.pci import PciFunction
+from laneway.core.pci import PciAddress, PciFunction
 from laneway.core.plan import Plan
-from laneway.core.refusals import processes_of
-from laneway.core.situation import Situation
+from laneway.core.refusals import UpdateRejected, processes_of
+from laneway.core.situation import Holder, Situation, with_holder
 from laneway.host.situation import observe
 from laneway.kube.client import Client
 from laneway.kube.controller import Retry
@@ -109,15 +110,30 @@ class StageWriter:
             return Looked(projection.possible_now(blank, layout), retry)
         objects = self._lower.desired_states(case.stored)
         seen = projection.found(situation.inventory, address, situation.gpus.get(address))
-        stage = next_stage(desired, decision if isinstance(decision, Plan) else None, seen, objects)
-        entry = projection.in_progress(
-            accepted_entry(blank, layout), stage.waiting, projection.plan_steps(decision), objects
-        )
-        if stage.writes:
-            return await self._write(case, stage, entry, seen.modes)
-        if stage.waiting == "nothing":
-            self._context.observer.want()
-        return Looked(entry, retry)
+        first: Looked | None = None
+        while True:
+            plan = decision if isinstance(decision, Plan) else None
+            stage = next_stage(desired, plan, seen, objects)
+            entry = projection.in_progress(
+                accepted_entry(blank, layout),
+                stage.waiting,
+                projection.plan_steps(decision),
+                objects,
+            )
+            if not stage.writes:
+                if stage.waiting == "nothing":
+                    self._context.observer.want()
+                return Looked(entry, retry)
+            looked, rejected = await self._write(case, stage, entry, seen.modes)
+            first = first or looked
+            kept = _kept(stage, objects, rejected)
+            if kept is None:
+                return first if rejected else looked
+            # A VM that does not run keeps it, which no device shows: perhaps another can go.
+            situation = with_holder(situation, kept, Holder("process", "a VM keeps it"))
+            decision = plan_desired(desired, situation)
+            if refusals_of(decision):
+                return first
 
     def _trial(
         self, case: Case, desired: DesiredLayout, decision: Decision, situation: Situation
@@ -131,18 +147,18 @@ class StageWriter:
 
     async def _write(
         self, case: Case, stage: Stage, entry: LayoutGpu, modes: GpuModes | None
-    ) -> Looked:
-        """Write a stage, unless another client has just changed the GPU."""
+    ) -> tuple[Looked, UpdateRejected | None]:
+        """Write a stage, unless another client has just changed the GPU; why one was refused."""
         key, layout = case.key, case.layout
         if self._changed(key, layout, case.stored):
-            return Looked(None, Retry(0.0))
+            return Looked(None, Retry(0.0)), None
         back = _was_done(case.known, layout)
         due = self._put_back.get(key, 0.0) + self._context.timing.put_back
         if back and due > _now():
-            return Looked(None, Retry(due - _now()))
+            return Looked(None, Retry(due - _now())), None
         retry = Retry(self._context.timing.retry)
         if not await stands(self._client, layout, self._node):
-            return Looked(None, retry)  # The watch will show why.
+            return Looked(None, retry), None  # The watch will show why.
         if back:
             self._put_back[key] = _now()
         ids = {one.name: one.id for one in modes.profiles} if modes else {}
@@ -150,13 +166,13 @@ class StageWriter:
         if not projection.is_accepted(layout, case.known):
             # Nothing is written of a layout of which a part is refused.
             if refusal := await self._lower.write(patches, layout, dry_run=True):
-                return Looked(projection.refused(case.blank, (refusal,), layout), retry)
+                return Looked(projection.refused(case.blank, (refusal,), layout), retry), refusal
             await self._status.tell(layout, key.gpu, entry)
         refusal = await self._lower.write(patches, layout, is_back=back)
         if refusal is None:
-            return Looked(entry, None)
+            return Looked(entry, None), None
         blank = accepted_entry(case.blank, layout)
-        return Looked(projection.refused(blank, (refusal,), layout), retry)
+        return Looked(projection.refused(blank, (refusal,), layout), retry), refusal
 
     def _changed(self, key: Key, layout: VGPULayout, stored: Stored) -> bool:
         """Whether anything was desired again while we looked."""
@@ -166,6 +182,15 @@ class StageWriter:
             or self._lower.desired_states(self._lower.stored(key.gpu))
             != self._lower.desired_states(stored)
         )
+
+
+def _kept(stage: Stage, objects: Objects, rejected: UpdateRejected | None) -> PciAddress | None:
+    """The function whose vGPU was to go and must not; None: it is something else, or nothing."""
+    if rejected is None:
+        return None
+    going = {f"VGPUDevice {name}" for name, profile in stage.vgpus if profile is None}
+    names = {f"VGPUDevice {one.name}": one.address for one in objects.vgpus}
+    return names.get(rejected.changed) if rejected.changed in going else None
 
 
 def is_outdated(layout: VGPULayout, layouts: Informer[VGPULayout]) -> bool:
