@@ -14,7 +14,7 @@ class TooLongError(Exception):
 
 
 class Effort:
-    """What is left of it; `most` infinite: whoever waits may end it."""
+    """What is left of it; infinite for a question that can be interrupted by its user."""
 
     def __init__(self, most: float = math.inf) -> None:
         self._left = most
