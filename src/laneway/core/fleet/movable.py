@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cache
+from operator import attrgetter
 
 import msgspec
 
@@ -145,16 +146,25 @@ def bound(fleet: Fleet, movable: Iterable[Unit]) -> dict[str, str]:
     open_ = [gpu for gpu, one in zip(fleet.gpus, takes, strict=True) if one]
 
     @cache
-    def on_chosen(selector: frozenset[tuple[str, str]]) -> list[Gpu]:
+    def on_chosen(selector: frozenset[tuple[str, str]]) -> list[list[Gpu]]:
+        """Alike but for their places, so one of each kind answers for all."""
         named = {name for name, node in nodes.items() if selector <= node.labels.items()}
-        return [gpu for gpu in open_ if gpu.node in named]
+        alike: dict[object, list[Gpu]] = defaultdict(list)
+        for gpu in open_:
+            if not selector or gpu.node in named:
+                key = gpu.device, gpu.subsystem, gpu.profiles, gpu.ecc, gpu.driver
+                alike[key].append(gpu)
+        return list(alike.values())
+
+    def reaches(unit: Unit, leg: Leg, alike: list[Gpu]) -> bool:
+        source = fleet.gpus[leg.gpu]
+        place = attrgetter("node" if unit.how is How.MIGRATE else "name")
+        target = next((gpu for gpu in alike if place(gpu) != place(source)), None)
+        return target is not None and may_go(unit, leg, source, target, nodes)
 
     def has_target(unit: Unit) -> bool:
-        targets = on_chosen(frozenset(unit.selector.items())) if unit.selector else open_
-        return all(
-            any(may_go(unit, leg, fleet.gpus[leg.gpu], target, nodes) for target in targets)
-            for leg in unit.legs
-        )
+        kinds = on_chosen(frozenset(unit.selector.items()))
+        return all(any(reaches(unit, leg, alike) for alike in kinds) for leg in unit.legs)
 
     found: dict[str, str] = {}
     for unit in movable:
