@@ -47,14 +47,22 @@ _NOBODYS = Pool(PCI_CLAIMS, {})
 _Users = defaultdict[str, Counter[str]]
 
 
+class _Part(NamedTuple):
+    """As what a claim is counted."""
+
+    resource: str
+    user: str
+    node: str
+
+
 class _Counted:
     """The resources that were requested, as of some number of changes of each store."""
 
     def __init__(self, world: World) -> None:
         self.users: dict[str, _Users] = {}
         """By resource."""
-        self._parts: dict[tuple[str, str], tuple[str, str, str]] = {}
-        """As what each claim, by plural and name, was counted: resource, user and node."""
+        self._parts: dict[tuple[str, str], _Part] = {}
+        """As what each claim, by plural and name, was counted."""
         self._changes = _changes(world)
 
     def has_caught_up(self, world: World) -> bool:
@@ -67,43 +75,42 @@ class _Counted:
             keys = store.changed_since(before) if now != before else ()
             if keys is None:
                 return False
-            changed.update(key.name for key in keys)
+            changed.update([key.name for key in keys])
         self._changes = changes
         for name in changed:
-            self._forget(PCI_CLAIMS, name)
-            self._forget(claim_users.USB_CLAIMS, name)
-            for claim in (world.claims.get(name), world.usb_claims.get(name)):
-                if claim is not None and claim.status.resource_name in self.users:
-                    self._add(claim, world)
+            self._count_again(PCI_CLAIMS, name, world.claims.get(name), world)
+            self._count_again(claim_users.USB_CLAIMS, name, world.usb_claims.get(name), world)
         return True
 
     def count(self, resource: str, world: World) -> None:
         """Begin with a resource."""
         self.users[resource] = defaultdict(Counter)
         for claim in claims_of(resource, world):
-            self._add(claim, world)
+            self._add(plural_of(claim), claim.metadata.name, _part(claim, world))
 
-    def _add(self, claim: Claim, world: World) -> None:
-        plural = plural_of(claim)
-        resource, user, node = claim.status.resource_name, user_of(claim, world), node_of(claim)
-        self._parts[plural, claim.metadata.name] = resource, user, node
-        self.users[resource][user][node] += 1
-
-    def _forget(self, plural: str, name: str) -> None:
-        part = self._parts.pop((plural, name), None)
-        if part is None:
+    def _count_again(self, plural: str, name: str, claim: Claim | None, world: World) -> None:
+        before, after = self._parts.get((plural, name)), None
+        if claim is not None and claim.status.resource_name in self.users:
+            after = _part(claim, world)
+        if before == after:
             return
-        resource, user, node = part
-        users = self.users[resource]
-        users[user][node] -= 1
-        if not users[user][node]:
-            del users[user][node]
-        if not users[user]:
-            del users[user]
+        if before is not None:
+            self._forget(plural, name, before)
+        if after is not None:
+            self._add(plural, name, after)
 
+    def _add(self, plural: str, name: str, part: _Part) -> None:
+        self._parts[plural, name] = part
+        self.users[part.resource][part.user][part.node] += 1
 
-_counted: WeakKeyDictionary[Store[PCIDeviceClaim], _Counted] = WeakKeyDictionary()
-"""By the claims of a world."""
+    def _forget(self, plural: str, name: str, part: _Part) -> None:
+        del self._parts[plural, name]
+        users = self.users[part.resource]
+        users[part.user][part.node] -= 1
+        if not users[part.user][part.node]:
+            del users[part.user][part.node]
+        if not users[part.user]:
+            del users[part.user]
 
 
 def pool_of(resource: str, world: World) -> Pool:
@@ -131,6 +138,10 @@ def claims_of(resource: str, world: World) -> Iterator[Claim]:
     yield from world.usb_claims.each(RESOURCE, resource)
 
 
+def _part(claim: Claim, world: World) -> _Part:
+    return _Part(claim.status.resource_name, user_of(claim, world), node_of(claim))
+
+
 def user_of(claim: Claim, world: World) -> str:
     """For whom a claim is."""
     return claim_users.user_of(claim, world.vgpus)
@@ -149,4 +160,4 @@ def _stores(world: World) -> tuple[Store[KubeObject], ...]:
 
 
 def _changes(world: World) -> tuple[int, ...]:
-    return tuple(store.changes for store in _stores(world))
+    return world.claims.changes, world.usb_claims.changes, world.vgpus.changes
