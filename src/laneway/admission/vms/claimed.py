@@ -113,6 +113,10 @@ class _Counted:
             del users[part.user]
 
 
+_counted: WeakKeyDictionary[Store[PCIDeviceClaim], _Counted] = WeakKeyDictionary()
+"""By the claims of a world."""
+
+
 def pool_of(resource: str, world: World) -> Pool:
     """The claims of a resource."""
     is_pci = world.claims.first(RESOURCE, resource) is not None
