@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -127,14 +127,14 @@ async def carried_out(
     return await carry_out(work, found, WANTED)
 
 
-async def reading(world: World, folder: Path) -> str:
+async def reading(world: World, folder: Path, rule: Mapping[str, list[str]] = RULE) -> str:
     """The kubeconfig of a user who may read everything."""
     client = world.client
     account = _kind("", "serviceaccounts", "ServiceAccount", namespaced=True)
     await client.create(account, {"metadata": {"name": "reader"}}, NAMESPACE)
     await client.create(
         _kind(RBAC, "clusterroles", "ClusterRole"),
-        {"metadata": {"name": "reader"}, "rules": [RULE]},
+        {"metadata": {"name": "reader"}, "rules": [rule]},
     )
     subject = {"kind": "ServiceAccount", "name": "reader", "namespace": NAMESPACE}
     binding = {

@@ -30,6 +30,8 @@ async def test_what_is_kept_for_a_stopped_vm_goes_to_another_gpu(
     done = await laneway(*APPLY)
     assert done.lines[-1] == FITS
     assert [profiles(node) for node in nodes] == [[], [Q8, Q8]]
+    nothing = await laneway(*APPLY, "-o", "name")
+    assert (nothing.out, nothing.err.splitlines()[0]) == ("", "Yes: no VM has to move.")
     vm = await world.client.get(VIRTUAL_MACHINES, "on-node1", NAMESPACE)
     kept = vm.metadata.annotations[keys.ANNOTATION_ALLOCATION]
     assert kept == f'{{"hostdevices":{{"{RESOURCE}":["{NEW}"]}}}}'

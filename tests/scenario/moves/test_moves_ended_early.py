@@ -8,20 +8,24 @@ from pathlib import Path
 
 import pytest
 
+from laneway.api import VGPUDevice, VGPULayout
 from laneway.changes.moving import lock
 from laneway.changes.moving.all_moves import Result
 from laneway.changes.moving.work import MovesListener
 from laneway.cli.planning.moving import work_of
 from laneway.core.fleet.moves import least_moves
 from laneway.kube.kubevirt import MIGRATIONS, VIRTUAL_MACHINES
+from laneway.kube.resource import served
 from laneway.simcluster.kubevirt.objects import FINALIZER_INSTANCE, INSTANCES, Instance
 from laneway.simcluster.objects import NODES
 from support.commands import Laneway, ended, shell
 from support.commands import started as command
 from support.moving import (
     ON_1,
+    ON_2,
     Q8,
     RESOURCE,
+    RULE,
     WANTED,
     Hooked,
     carried_out,
@@ -250,7 +254,8 @@ async def test_a_vm_whose_pod_is_rejected_at_its_start_is_started_again(
 async def test_an_interrupted_move_is_undone(
     world: World, nodes: list[SimNode], tmp_path: Path
 ) -> None:
-    process = await command(*APPLY, "--restart", kubeconfig=str(tmp_path / "kubeconfig"))
+    options = ("--restart", "--timeout", "90")
+    process = await command(*APPLY, *options, kubeconfig=str(tmp_path / "kubeconfig"))
     assert process.stdout is not None
     async for line in process.stdout:
         if STOPPING.encode() in line:
@@ -259,7 +264,8 @@ async def test_an_interrupted_move_is_undone(
     done = await ended(process)
     assert done.status == 130
     assert "undone: restart default/on-node1 on node node2" in done.err
-    assert "To go on from here: laneway plan moves A2-16Q --moves=4 --restart --apply" in done.err
+    further = "To go on from here: laneway plan moves A2-16Q --restart --apply --timeout=90"
+    assert done.err.splitlines()[-1].endswith(further)
     await as_before(world, nodes)
 
 
@@ -272,14 +278,35 @@ async def test_only_one_makes_moves_at_a_time(
     await as_before(world, nodes)
 
 
-async def test_a_layout_of_several_gpus_is_named_before_anything_is_changed(
+@pytest.mark.slow
+async def test_a_layout_of_several_gpus_is_refused_with_what_helps(
     world: World, laneway: Laneway
 ) -> None:
     nodes = await half_full(world, shared=True)
     refused = await laneway(*APPLY, "--restart", status=1)
     assert "VGPULayout both configures node2/0000:08:00.0" in refused.err
+    assert "(kubectl delete vgpulayout both)" in refused.err
     assert "refused; nothing was changed" in refused.err
     assert [profiles(node) for node in nodes] == [[Q8], [Q8]]
+    await world.client.delete(served(VGPULayout), "both")
+    for vgpu in (ON_1, ON_2):
+        await world.until(served(VGPUDevice), vgpu, lambda one: one.status.owner == "VGPUDevices")
+    await laneway(*APPLY, "--restart")
+    assert [profiles(node) for node in nodes] == [[], [Q8, Q8]]
+
+
+async def test_a_user_who_may_not_list_vms_makes_no_moves(
+    world: World, nodes: list[SimNode], tmp_path: Path
+) -> None:
+    groups = ["", "devices.harvesterhci.io", "coordination.k8s.io", "authorization.k8s.io"]
+    seeing = await reading(world, tmp_path, {**RULE, "apiGroups": groups, "verbs": ["*"]})
+    refused = await shell(seeing)(*APPLY, "--restart", status=1)
+    said = refused.err.splitlines()[-1]
+    assert said.startswith("laneway: nothing was changed: the cluster cannot be read completely: ")
+    for kind in ("virtualmachines", "virtualmachineinstances"):
+        assert f"you may not list {kind}.kubevirt.io" in said
+    assert refused.out == ""
+    await as_before(world, nodes)
 
 
 async def test_nothing_is_changed_without_the_rights_or_without_an_answer(

@@ -82,7 +82,7 @@ def test_changes_of_a_file_come_first(tmp_path: Path) -> None:
         (("--from", "l40s", "-f", __file__), "this is not a file of changes"),
         (
             ("--from", "l40s", "--vms", "1000000000x L40S-24Q"),
-            "VMs to add: 1000000000; use 1 to 10000",
+            "--vms 1000000000x L40S-24Q: use 1 to 10000 VMs",
         ),
         (("--from", "l40s", "--vms", "L40S-24Q=65"), "with a count of 1 to 64"),
         (("--from", "-1x l40s"), "use 1 to 1000 nodes"),
@@ -131,3 +131,33 @@ def test_mig_backed_vgpus_are_refused_where_only_time_slices_are_planned(command
     said = CliRunner().invoke(cli, arguments, standalone_mode=False).exception
     assert isinstance(said, click.ClickException)
     assert "laneway plan what-if --mode GPU=MIGBacked --vms A100-1-5C" in said.message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (("layout", "L40S-24Q", "--seconds", "0"), "--seconds"),
+        (("layout", "--since", "0d"), "--since"),
+        (("layout", "--since", "-3d"), "--since"),
+        (("moves", "L40S-24Q", "--moves", "-1"), "--moves"),
+        (("moves", "L40S-24Q", "--timeout", "0"), "--timeout"),
+        (("mix", "L40S-24Q", "--load", "0"), "--load"),
+        (("mix", "L40S-24Q", "--lifetime", "0s"), "--lifetime"),
+        (("mix", "L40S-24Q", "--seeds", "0"), "--seeds"),
+        (("what-if", "--vms", "0x L40S-24Q"), "--vms"),
+        (("what-if", "--vms", "10001x L40S-24Q"), "--vms"),
+        (("what-if", "--vms", "L40S-24Q=0"), "--vms"),
+        (("what-if", "--add-nodes", "0x l40s"), "--add-nodes"),
+        (("what-if", "--add-gpus", "l40s-1:-1x l40s"), "--add-gpus"),
+        (("what-if", "--instances", "l40s-1-000001000=1g.5gb=0"), "--instances"),
+        (("what-if", "--change", "a/b:L40S-8Q=0"), "--change"),
+        (("what-if", "--from", "0x l40s"), "--from"),
+    ],
+)
+def test_a_number_that_makes_no_sense_names_its_option(
+    arguments: tuple[str, ...], option: str
+) -> None:
+    command, *others = arguments
+    asked = CliRunner().invoke(cli, ["plan", command, "--from", "l40s", *others])
+    assert asked.exit_code == 2
+    assert option in asked.output.splitlines()[-1]

@@ -13,9 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from laneway.cli import cli
+from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure
 from laneway.cli.planning.moves import report
-from laneway.cli.planning.moving import Apply, confirm
+from laneway.cli.planning.moving import Apply, again, confirm
 from laneway.core.fleet.inventory_file import read, write
 from laneway.core.fleet.made_up import made_up
 from laneway.core.fleet.model import Vgpu
@@ -161,3 +162,22 @@ def test_moves_are_made_only_after_a_yes(
     with asking if goes_on else pytest.raises(Failure, match=r"^nothing was changed$"):
         confirm(found, Apply(yes=False, seconds=1, command=()))
     assert "Make these changes now? [y/N]" in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("given", "restart", "repeated"),
+    [
+        ({}, False, ["--apply"]),
+        (
+            {"--moves": 2, "--timeout": 5},
+            True,
+            ["--restart", "--apply", "--moves=2", "--timeout=5"],
+        ),
+    ],
+)
+def test_the_command_that_goes_on_has_the_options_that_were_given(
+    given: dict[str, object], restart: bool, repeated: list[str]
+) -> None:
+    where = ClusterChoice(context="lab")
+    command = again(["L40S-24Q"], where, given, restart=restart)
+    assert command == ["laneway", "plan", "moves", "L40S-24Q", *repeated, "--context=lab"]

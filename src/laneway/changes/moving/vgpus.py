@@ -1,7 +1,9 @@
 """A vGPU more or less on a GPU, by whatever configures the vGPUs of that GPU.
 
 That is its own VGPULayout, where it has one, or else the VGPUDevice of one of its functions. A
-layout that selects more GPUs is not changed: it would change the others as well.
+layout that selects more GPUs is not changed: it has the same vGPUs for all of them, and no field
+for one GPU alone. To take the GPU out of it is left to the user: where the layout selects by label
+or device id, it would have to name all other GPUs from then on, and would get no new ones.
 """
 
 from __future__ import annotations
@@ -53,14 +55,16 @@ def own_layout(gpu: Gpu) -> VGPULayout | None:
 
     Raises RefusedError where another layout configures them.
     """
-    own = whole.own_layout(gpu, [layout for layout, _ in gpu.layouts], "this command")
     owners = {owner_layout(one.status.owner) for one in gpu.vgpus} - {""}
     if others := owners - {gpu.name}:
         name = min(others)
         raise RefusedError(
-            f"VGPULayout {name} configures {gpu.title}, and perhaps more GPUs. Configure its vGPUs "
-            f"there: kubectl edit vgpulayout {name}"
+            f"VGPULayout {name} configures {gpu.title}, and gives all GPUs that it selects the "
+            "same vGPUs, so this command does not change it. Take the GPU out of its gpuSelector "
+            f"(kubectl edit vgpulayout {name}), or delete it where it selects no other (kubectl "
+            f"delete vgpulayout {name}): the vGPUs stay as they are"
         )
+    own = whole.own_layout(gpu, [layout for layout, _ in gpu.layouts], "this command")
     return own if owners else None
 
 

@@ -230,13 +230,15 @@ def moves(
     from laneway.cli.planning.moves import answer
     from laneway.cli.planning.moving import Apply, again
 
+    typed = {
+        option: value
+        for option, name, value in (("--moves", "limit", limit), ("--timeout", "timeout", timeout))
+        if click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
     if not applied:
         if yes:
             raise click.UsageError("--yes answers the question of --apply, which is not given")
-        if (
-            click.get_current_context().get_parameter_source("timeout")
-            is ParameterSource.COMMANDLINE
-        ):
+        if "--timeout" in typed:
             raise click.UsageError("--timeout bounds the moves of --apply, which is not given")
         return answer(profiles, source, limit, output, where, restart=restart)
     if source is not None:
@@ -244,7 +246,7 @@ def moves(
             "--apply changes the live cluster, and --from names another fleet. Leave one of them "
             "out"
         )
-    apply = Apply(yes, timeout, again(profiles, limit, where, restart=restart))
+    apply = Apply(yes, timeout, again(profiles, where, typed, restart=restart))
     return answer(profiles, source, limit, output, where, restart=restart, apply=apply)
 
 
@@ -271,7 +273,7 @@ Exit status: 0 all is served, 3 not all, 1 the question could not be answered.
 @ca_file_option
 @click.option(
     "--seconds",
-    type=NumberRange(0, 3600),
+    type=NumberRange(0.1, 3600),
     default=10.0,
     show_default=True,
     help="The most time for the search.",

@@ -14,6 +14,7 @@ from laneway.cli.errors import Failure
 from laneway.cli.planning.sources import content_of
 from laneway.core.fleet.changes import (
     MOST_OF_A_RESOURCE,
+    MOST_VMS,
     AddGpus,
     AddNodes,
     AddVms,
@@ -24,6 +25,7 @@ from laneway.core.fleet.changes import (
     SetMode,
 )
 from laneway.core.fleet.inventory_file import InventoryError, placed, plain_value
+from laneway.core.fleet.made_up import MOST_GPUS, MadeUpError, made_up
 from laneway.core.fleet.model import Fleet
 from laneway.core.fleet.resources import resources
 from laneway.core.fleet.sharing import MOST_INSTANCES
@@ -56,7 +58,7 @@ def changes(asked: Asked, fleet: Fleet) -> list[Change]:
     """What they mean: the fleet grows first, then it loses, then VMs change. Raises Failure."""
     known = resources(fleet)
     found: list[Change] = [one for file in asked.files for one in _of_file(file)]
-    found += [AddNodes(nodes=text) for text in asked.nodes]
+    found += [_nodes(text) for text in asked.nodes]
     found += [_gpus(text) for text in asked.gpus]
     found += [_mode(text) for text in asked.mode]
     found += [_instances(text) for text in asked.instances]
@@ -92,11 +94,29 @@ def _vms(text: str) -> AddVms:
     devices, _, labels = text.partition(_ON)
     match = _COUNTED.fullmatch(devices)
     count, rest = (int(match[1] or 1), match[2]) if match else (1, devices)
+    if not 1 <= count <= MOST_VMS:
+        raise click.BadParameter(f"--vms {text}: use 1 to {MOST_VMS} VMs")
     return AddVms(
         count=count,
-        requests=question.requested(rest.split(","), MOST_OF_A_RESOURCE),
+        requests=_counts("--vms", rest, MOST_OF_A_RESOURCE),
         selector=question.labels(labels.split(",")) if labels else {},
     )
+
+
+def _counts(option: str, text: str, most: int) -> dict[str, int]:
+    """What `RESOURCE=COUNT,...` asks for. `option`: where it stands."""
+    try:
+        return question.requested(text.split(","), most)
+    except click.BadParameter as error:
+        raise click.BadParameter(f"{option} {error.message}") from None
+
+
+def _nodes(text: str) -> AddNodes:
+    try:
+        made_up(text)
+    except MadeUpError as error:
+        raise click.BadParameter(f"--add-nodes {error}") from None
+    return AddNodes(nodes=text)
 
 
 def _gpus(text: str) -> AddGpus:
@@ -106,7 +126,10 @@ def _gpus(text: str) -> AddGpus:
         raise click.BadParameter(
             f"--add-gpus {text}: write NODE:NUMBERx BOARD, such as 'node1:2x l40s'"
         )
-    return AddGpus(node=node, board=match[2].strip(), count=int(match[1] or 1))
+    count = int(match[1] or 1)
+    if not 1 <= count <= MOST_GPUS:
+        raise click.BadParameter(f"--add-gpus {text}: use 1 to {MOST_GPUS} GPUs")
+    return AddGpus(node=node, board=match[2].strip(), count=count)
 
 
 def _mode(text: str) -> SetMode:
@@ -125,7 +148,7 @@ def _instances(text: str) -> SetInstances:
             f"--instances {text}: write GPU=INSTANCE=COUNT,…, such as "
             "node1/0000:08:00.0=3g.20gb,1g.5gb=2"
         )
-    return SetInstances(gpus=(gpu,), instances=question.requested(what.split(","), MOST_INSTANCES))
+    return SetInstances(gpus=(gpu,), instances=_counts("--instances", what, MOST_INSTANCES))
 
 
 def _requests(text: str) -> ChangeRequests:
@@ -134,7 +157,7 @@ def _requests(text: str) -> ChangeRequests:
         raise click.BadParameter(
             f"--change {text}: write NAMESPACE/NAME:RESOURCE=COUNT, or KEY=VALUE:…"
         )
-    requests = question.requested(what.split(","), MOST_OF_A_RESOURCE)
+    requests = _counts("--change", what, MOST_OF_A_RESOURCE)
     key, labelled, value = who.partition("=")
     if labelled:
         return ChangeRequests(labels={key: value}, requests=requests)

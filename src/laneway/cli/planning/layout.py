@@ -25,6 +25,7 @@ from laneway.cli.statuses import ExitStatus
 from laneway.core import names
 from laneway.core.fleet.recommend.layout import Recommendation, recommend
 from laneway.core.fleet.recommend.solve import SolverMissingError
+from laneway.core.history import length, moment
 from laneway.core.phrases import short_name
 from laneway.views.memory import gib
 from laneway.views.recommended import layouts
@@ -50,6 +51,8 @@ def answer(
         )
     if profiles and past.since:
         raise click.BadParameter("name profiles, or take them from the history with --since")
+    if past.since:
+        _is_past(past.since)
     asked = question.requested(profiles)
     fleet = fleet_of(source, where)
     said: list[str] = []
@@ -70,6 +73,21 @@ def answer(
         said += _report(found, partly=bool(fleet.unreadable))
     show(_view(layouts(found, name), said), output)
     return ExitStatus.DONE if found.served == found.demand else ExitStatus.NO
+
+
+def _is_past(since: str) -> None:
+    """Nothing, where history can begin there; it is asked for only after the fleet."""
+    try:
+        moment(since, 0)
+    except ValueError:
+        when = False
+    else:
+        when = length(since) != 0
+    if not when:
+        raise click.BadParameter(
+            f"--since {since[:60]!r}: write how long ago, such as 30d or 12h, or a time such as "
+            "2026-01-31T08:00:00Z"
+        )
 
 
 def _view(made: list[VGPULayout], said: Sequence[str]) -> View:

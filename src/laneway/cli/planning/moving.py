@@ -42,13 +42,17 @@ class Apply(NamedTuple):
 
 
 def again(
-    profiles: Sequence[str], limit: int, where: ClusterChoice, *, restart: bool
+    profiles: Sequence[str], where: ClusterChoice, given: Mapping[str, object], *, restart: bool
 ) -> Sequence[str]:
-    """The command for the same vGPUs, which plans by the cluster as it is then."""
-    cluster = (("--kubeconfig", where.kubeconfig), ("--context", where.context))
-    options = [part for name, value in cluster if value for part in (name, value)]
+    """The command for the same vGPUs, which plans by the cluster as it is then.
+
+    `given`: the other options with a value that the user gave, `--timeout`.
+    """
+    cluster = {"--kubeconfig": where.kubeconfig, "--context": where.context}
+    options = {**given, **{name: value for name, value in cluster.items() if value is not None}}
     flags = ["--restart"] if restart else []
-    return ["laneway", "plan", "moves", *profiles, f"--moves={limit}", *flags, "--apply", *options]
+    valued = [f"{name}={value}" for name, value in options.items()]
+    return ["laneway", "plan", "moves", *profiles, *flags, "--apply", *valued]
 
 
 class Plan(NamedTuple):

@@ -32,7 +32,7 @@ def fleet_of(source: str | None, where: ClusterChoice) -> Fleet:
         try:
             found = made_up(source)
         except MadeUpError as error:
-            raise Failure(
+            raise click.BadParameter(
                 f"--from {source!r}: there is no such file, and it describes no fleet: {error}"
             ) from None
     for why in found.unreadable:
