@@ -217,10 +217,37 @@ async def test_a_vm_that_is_interrupted_while_it_starts_runs_again_where_it_was(
     moving = asyncio.create_task(carried_out(world, found, hook))
     result = await moving
     assert (result.interrupted, result.kept) == (True, ())
+    assert "VGPUDevice node2-000008005 is enabled, and no VM has it" in result.states
     assert (await world.running("on-node1")).status.node_name == "node1"
     vm = await world.client.get(VIRTUAL_MACHINES, "on-node1", NAMESPACE)
     assert (vm.spec.run_strategy, vm.spec.template.spec.node_selector) == ("Always", {})
     assert [profiles(node) for node in nodes] == [[Q8], [Q8, Q8]]
+
+
+@pytest.mark.slow
+async def test_a_removal_that_is_not_over_is_told_and_no_further_run_uses_what_goes(
+    world: World, nodes: list[SimNode], laneway: Laneway
+) -> None:
+    found = await proposed(world, restart=True)
+    moving: asyncio.Task[Result]
+
+    async def interrupt() -> None:
+        await world.kill_agent(nodes[1])
+        moving.cancel()
+
+    hook = Hooked(STOPPING, interrupt)
+    moving = asyncio.create_task(carried_out(world, found, hook, seconds=5))
+    result = await moving
+    [going] = [words for words in result.kept if "node2-000008005: its removal" in words]
+    assert going.endswith("To watch: kubectl get vgpudevice node2-000008005 --watch")
+    refused = await laneway(*APPLY, "--restart", status=1)
+    assert going in refused.err
+    assert "refused; nothing was changed" in refused.err
+    vgpu = await world.client.get(served(VGPUDevice), "node2-000008005")
+    assert not vgpu.spec.enabled
+    await world.start_agent(nodes[1])
+    await world.until(served(VGPUDevice), "node2-000008005", lambda one: not one.status.vgpu_status)
+    await as_before(world, nodes)
 
 
 async def test_a_vm_whose_pod_is_rejected_at_its_start_is_started_again(

@@ -8,7 +8,7 @@ was not, and how each VM is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -19,6 +19,7 @@ from laneway.changes.moving.before import unreadable
 from laneway.changes.moving.undoing import Undo
 from laneway.changes.moving.work import Seen, Work
 from laneway.core.fleet import moves_again as again
+from laneway.core.fleet.movable import unused
 from laneway.core.fleet.moves import Move, Moves, Outcome, least_moves
 from laneway.kube.errors import KubeError
 
@@ -160,17 +161,39 @@ class _Run:
         interrupted: bool = False,
     ) -> Result:
         """What came of it, with how each VM is by the cluster."""
+        failed = failed or self._failed
+        kept = kept or self._kept
         try:
-            fleet = (await self._work.look()).fleet
-            states = tuple(again.state_of(fleet, move.vm) for move in self._found.moves)
+            seen = await self._work.look()
+            states = tuple(again.state_of(seen.fleet, move.vm) for move in self._found.moves)
+            targets = {leg.target for leg in failed.legs} if failed is not None else set()
+            kept += _going(seen, targets)
+            states += _idle(seen, targets)
         except (ChangeError, KubeError) as error:
             states = (f"how the VMs are cannot be read: {words_of(error)}",)
         return Result(
             done=tuple(self.done),
             why=why,
-            failed=failed or self._failed,
-            kept=kept or self._kept,
+            failed=failed,
+            kept=kept,
             left=tuple(self._left),
             states=states,
             interrupted=interrupted,
         )
+
+
+def _going(seen: Seen, targets: Collection[str]) -> tuple[str, ...]:
+    """The vGPUs of these GPUs that are there although their removal is requested."""
+    gpus = (gpu for name, gpu in seen.gpus.items() if name in targets)
+    return tuple(words for gpu in gpus for words in vgpus.going(gpu).values())
+
+
+def _idle(seen: Seen, targets: Collection[str]) -> tuple[str, ...]:
+    """The vGPUs of these GPUs that stay, and that no VM has: an earlier run may have left them."""
+    return tuple(
+        f"VGPUDevice {one.name} is enabled, and no VM has it"
+        for gpu in seen.fleet.gpus
+        if gpu.name in targets
+        for one in unused(gpu)
+        if one.name not in vgpus.going(seen.gpu(gpu.name))
+    )

@@ -49,8 +49,11 @@ def _gpus(seen: Seen, found: Moves) -> Sequence[str]:
 
 def _of_gpus(seen: Seen, found: Moves) -> Iterator[str]:
     for name in _gpus(seen, found):
-        if why := vgpus.against(seen.gpu(name)):
+        gpu = seen.gpu(name)
+        if why := vgpus.against(gpu):
             yield why
+        # A vGPU that goes is no room yet, and none to be used.
+        yield from vgpus.going(gpu).values()
 
 
 async def _of_vms(work: Work, found: Moves) -> list[str]:

@@ -85,8 +85,10 @@ async def clean_up(work: Work, move: Move, new: frozenset[str]) -> None:
 
 async def _unused(work: Work, leg: Leg, taken: Collection[str]) -> str:
     """A vGPU at the target of a leg that is there and free; empty: there is none."""
-    fleet = (await work.look()).fleet
-    targets = (gpu for gpu in fleet.gpus if gpu.name == leg.target)
+    seen = await work.look()
+    if going := vgpus.going(seen.gpu(leg.target)):
+        raise ChangeError(next(iter(going.values())))
+    targets = (gpu for gpu in seen.fleet.gpus if gpu.name == leg.target)
     there = (name for gpu in targets for name in again.ready(gpu, leg.profile))
     return next((name for name in there if name not in taken), "")
 
@@ -113,6 +115,7 @@ async def _removed(work: Work, name: str, undo: Undo) -> None:
     async def back() -> None:
         now = await work.look()
         if any(one.name == name for each in now.fleet.gpus for one in each.vgpus):
+            await vgpus.keep(work, gpu, name, vgpu.profile)  # Its removal may be under way.
             return
         await vgpus.make(work, await vgpus.planned(work, gpu, vgpu.profile, name))
 
@@ -171,8 +174,10 @@ async def _restart(work: Work, started: _Started, undo: Undo) -> None:
         for node in (here, there):
             await vms.unpin(work, name, node)
 
-    # It runs again before the new vGPUs are removed, which may take long. On the same node it could
-    # get those again: there it starts when they are gone.
+    # It runs again before the new vGPUs are removed, which may take long. On the same node it
+    # starts when they are gone: the kubelet asks the device plugin for any free vGPU of the
+    # profile, and neither the record of the VM nor a name in its spec decides which. It could get
+    # the new one, and the undo would then never come to its end.
     undo.add(
         f"start {name.title} again",
         lambda: vms.put_back(work, vm, uid, name, here),

@@ -81,6 +81,19 @@ def against(gpu: Gpu) -> str:
     return ""
 
 
+def going(gpu: Gpu) -> dict[str, str]:
+    """The vGPUs of a GPU that are still there although their removal is requested, with words."""
+    return {
+        name: f"VGPUDevice {name}: its removal is requested and still under way. To watch: kubectl "
+        f"get vgpudevice {name} --watch"
+        for name in (
+            one.metadata.name
+            for one in gpu.vgpus
+            if one.status.vgpu_status and not one.spec.enabled
+        )
+    }
+
+
 class Making(NamedTuple):
     """A vGPU that is to be made."""
 
@@ -162,6 +175,16 @@ async def unmake(work: Work, making: Making) -> None:
         await remove(work, device.metadata.name)
     if making.division is not None:
         await instances.unite(work, making.division)
+
+
+async def keep(work: Work, name: str, vgpu: str, profile: str) -> None:
+    """Take back that a vGPU is to go, which is there still. Raises ChangeError."""
+    gpu = (await work.look()).gpu(name)
+    if (own := own_layout(gpu)) is not None:
+        outcome = await _by_layout(work, gpu, own, Counter(profiles(gpu)[0]))
+    else:
+        outcome = await _by_device(work, gpu, _function(gpu, vgpu), Desired(profile))
+    _judge(outcome, f"to keep {vgpu}")
 
 
 async def remove(work: Work, vgpu: str) -> None:
