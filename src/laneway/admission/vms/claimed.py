@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from laneway.admission.world import RESOURCE, World
 from laneway.api import USBDeviceClaim

@@ -184,7 +184,7 @@ async def keep(work: Work, name: str, vgpu: str, profile: str) -> None:
         outcome = await _by_layout(work, gpu, own, Counter(profiles(gpu)[0]))
     else:
         outcome = await _by_device(work, gpu, _function(gpu, vgpu), Desired(profile))
-    _judge(outcome, f"to keep {vgpu}")
+    judge(outcome, f"to keep {vgpu}")
 
 
 async def remove(work: Work, vgpu: str) -> None:
