@@ -13,7 +13,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from laneway.admission.world import RESOURCE, World
-from laneway.api import USBDeviceClaim
+from laneway.api import PCIDeviceClaim, USBDeviceClaim
 from laneway.controllers.claims import claim_users
 from laneway.controllers.claims.claim_users import EVERYBODY, PCI_CLAIMS, Claim, plural_of
 from laneway.kube.resource import KubeObject
