@@ -24,13 +24,14 @@ from laneway.core.fleet.model import Fleet
 from laneway.views.planning.command import command
 
 _NAMES = st.from_regex(r"[a-z0-9]{1,4}(-[a-z0-9]{1,4})?", fullmatch=True)
+_SERVERS = st.sampled_from(["l40s", "a100*2", "a2*1"])
 _COUNTS = st.integers(1, 64)
 _REQUESTS = st.dictionaries(_NAMES.map("nvidia.com/{}".format), _COUNTS, min_size=1, max_size=3)
 _LABELS = st.dictionaries(_NAMES.map("example.com/{}".format), _NAMES, max_size=2)
 _ONE_VM = st.builds("{}/{}".format, _NAMES, _NAMES)
 _CHANGES: tuple[st.SearchStrategy[Change], ...] = (
-    st.builds(AddNodes, nodes=st.builds("{}x {}".format, _COUNTS, _NAMES)),
-    st.builds(AddGpus, node=_NAMES, board=_NAMES, count=_COUNTS),
+    st.builds(AddNodes, nodes=st.builds("{}x {}".format, _COUNTS, _SERVERS)),
+    st.builds(AddGpus, node=_NAMES, board=_NAMES, count=st.integers(1, 16)),
     st.builds(SetMode, gpus=st.tuples(_ONE_VM), mode=_NAMES),
     st.builds(
         SetInstances,

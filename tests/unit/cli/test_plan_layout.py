@@ -57,7 +57,7 @@ def test_a_proof_is_about_what_could_be_read(tmp_path: Path) -> None:
 
 
 def test_a_search_without_time_says_a_bound_and_claims_no_proof() -> None:
-    asked = _ask("--from", "l40s", "L40S-24Q", "L40S-8Q=30", "--seconds", "0")
+    asked = _ask("--from", "l40s", "L40S-24Q", "L40S-8Q=30", "--seconds", "1e-9")
     assert asked.return_value == 3
     assert "The search ended before a proof. No layout serves more than " in asked.output
     assert "That is proved" not in asked.output

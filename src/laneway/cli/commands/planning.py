@@ -273,7 +273,7 @@ Exit status: 0 all is served, 3 not all, 1 the question could not be answered.
 @ca_file_option
 @click.option(
     "--seconds",
-    type=NumberRange(0.1, 3600),
+    type=NumberRange(0, 3600, min_open=True),
     default=10.0,
     show_default=True,
     help="The most time for the search.",
