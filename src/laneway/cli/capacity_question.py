@@ -11,6 +11,7 @@ import click
 from laneway.cli.errors import Failure
 from laneway.cli.suggest import did_you_mean
 from laneway.core import names
+from laneway.core.fleet.resources import meant
 from laneway.core.ledger.facts import Consumer, ConsumerKind
 from laneway.core.ledger.ledger import Ledger
 from laneway.core.ledger.question import selected
@@ -74,10 +75,7 @@ def in_full(
 
 def _resource(name: str, known: Sequence[str]) -> str:
     """The one that a name means; empty for none."""
-    if "/" in name:
-        return name
-    tail = names.vgpu_resource_name(name).partition("/")[2].lower()
-    alike = [one for one in known if f"_{one.partition('/')[2].lower()}".endswith(f"_{tail}")]
+    alike = meant(name, known)
     if len(alike) > 1:
         raise Failure(f"{name} could be each of {_listed(alike)}; write the name in full")
     return alike[0] if alike else ""

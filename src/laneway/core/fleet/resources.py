@@ -42,6 +42,17 @@ def instances(fleet: Fleet) -> set[str]:
     return set(map(instance_resource_name, names))
 
 
+def meant(name: str, known: Iterable[str]) -> list[str]:
+    """The resources that a name may mean, which people write short: `L40S-24Q`, `2g.10gb`.
+
+    `known`: those that there are. A name with its prefix means itself.
+    """
+    if "/" in name:
+        return [name]
+    tail = vgpu_resource_name(name).partition("/")[2].lower()
+    return [one for one in known if f"_{one.partition('/')[2].lower()}".endswith(f"_{tail}")]
+
+
 def resources(fleet: Fleet) -> set[str]:
     """All resources, by their names."""
     found = {vgpu_resource_name(name) for name in profiles(fleet, boards())}

@@ -6,15 +6,21 @@ work.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from laneway.core.fleet.changes import carried_out
+import msgspec
+
+from laneway.core.fleet import resources
+from laneway.core.fleet.changes import AddVms, Change, ChangeRequests, carried_out
 from laneway.core.fleet.known import ChangeError
 from laneway.core.fleet.model import Fleet
 from laneway.core.fleet.movable import can_restart
 from laneway.core.fleet.moves import Moves, Outcome
 from laneway.core.fleet.remedy import moves_for
 from laneway.core.fleet.what_if import Answer, what_if
+from laneway.core.phrases import closest, line
 from laneway.views.planning import moves as move_words
 from laneway.views.planning import what_if as words
 from laneway.views.planning.command import command, moves_command
@@ -78,6 +84,7 @@ def answered(fleet: Fleet, read: Read, source: str, *, restart: bool) -> Said | 
     `restart`: VMs that cannot be migrated may be restarted. Raises TooLongError.
     """
     try:
+        read = read._replace(changes=_in_full(fleet, read.changes))
         found = what_if(fleet, read.changes, _ROOM_EFFORT)
         moves = moves_for(fleet, read.changes, found, EFFORT, restart=restart)
     except ChangeError as error:
@@ -89,11 +96,36 @@ def answered(fleet: Fleet, read: Read, source: str, *, restart: bool) -> Said | 
     return said._replace(moves_command=same)
 
 
+def _in_full(fleet: Fleet, changes: Iterable[Change]) -> tuple[Change, ...]:
+    """The same where an address has devices by short names. Raises ChangeError."""
+    found: list[Change] = []
+    known: frozenset[str] = frozenset()
+    for one in changes:
+        if not isinstance(one, AddVms | ChangeRequests) or all("/" in key for key in one.requests):
+            found.append(one)
+            continue
+        known = known or frozenset(resources.resources(fleet))
+        requests: Counter[str] = Counter()
+        for name, count in one.requests.items():
+            alike = resources.meant(name, known)
+            if len(alike) != 1:
+                raise ChangeError(_no_resource(name, alike or known))
+            requests[alike[0]] += count
+        found.append(msgspec.structs.replace(one, requests=dict(requests)))
+    return tuple(found)
+
+
+def _no_resource(name: str, known: Collection[str]) -> str:
+    near = [one.rpartition("_")[2] for one in known]
+    hint = f" Did you mean {alike[0]}?" if (alike := closest(name, near)) else ""
+    return f"no node has a resource {line(name[:80])}.{hint}"
+
+
 def _field(fleet: Fleet, read: Read) -> str:
     """Of the first change that is not possible on the fleet."""
     for number, field in enumerate(read.fields, 1):
         try:
-            carried_out(fleet, read.changes[:number])
+            carried_out(fleet, _in_full(fleet, read.changes[:number]))
         except ChangeError:
             return field
     return ""

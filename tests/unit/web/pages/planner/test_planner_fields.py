@@ -109,6 +109,16 @@ def test_what_the_fleet_lacks_is_told_at_the_field_that_names_it() -> None:
         assert found.field == field, query
 
 
+def test_an_address_may_have_a_profile_by_its_short_name() -> None:
+    fleet = made_up("l40s*1")
+    found = answered(fleet, said("type-0=L40S-24Q&vms-0=3"), "", restart=False)
+    assert isinstance(found, Said)
+    assert found.headline == "No: of 3 VMs there is room for 2."
+    assert answered(fleet, said("type-0=L40S-24W"), "", restart=False) == Wrong(
+        "vms-0", "no node has a resource L40S-24W. Did you mean L40S-24Q?"
+    )
+
+
 def test_an_answer_has_the_command_that_asks_the_same() -> None:
     asked = said(_MORE)
     found = answered(made_up("l40s*1"), asked, "my fleet", restart=True)
