@@ -212,6 +212,26 @@ async def test_a_kubelet_that_knows_no_pods_yet_takes_nothing_from_one_that_runs
     await cluster.answer(NAMES[FIRST], "NotConfigured")
 
 
+async def test_a_deleted_pod_is_told_with_its_vm_until_the_kubelet_has_cleaned_up(
+    cluster, node, simulated
+) -> None:
+    await node.agent(simulated("a2", "node1"))
+    await make(cluster, "a2", FIRST)
+    await node.allocatable(RESOURCE, 1)
+    uid, _ = await node.pod("virt-launcher-vm1-abc", vm="vm1", **{RESOURCE: 1})
+    await cluster.until(
+        VGPUDevice,
+        NAMES[FIRST],
+        lambda obj: obj.status.allocation and obj.status.allocation.virtual_machine,
+    )
+    await cluster.client.delete(PODS, "virt-launcher-vm1-abc", "default", grace_seconds=0)
+    await cluster.disable(NAMES[FIRST])
+    refused = await cluster.answer(NAMES[FIRST], "DeviceAllocated")
+    assert refused.status.allocation.virtual_machine == "vm1"
+    node.kubelet.remove(uid)
+    await cluster.answer(NAMES[FIRST], "NotConfigured")
+
+
 @pytest.mark.slow
 async def test_a_pod_of_the_same_name_has_nothing_of_the_one_before(
     cluster, node, simulated, framework

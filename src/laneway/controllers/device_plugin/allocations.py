@@ -61,6 +61,8 @@ class Allocations:
         """Why the kubelet did not answer last; empty when it did."""
         self._uids: dict[Device, str] = {}
         """Of the pods that got something, as far as the API server has them."""
+        self._vms: dict[Owner, str] = {}
+        """What pods run. A pod that is deleted has its devices until the kubelet cleaned up."""
         self._resources = PodResources(folder)
         self._pods = pods
         self._ours = ours
@@ -95,9 +97,7 @@ class Allocations:
 
     def allocation(self, owner: Owner) -> Allocation:
         """The same with the VM that the pod runs."""
-        pod = self._pods.store.get(owner.pod, owner.namespace)
-        vm = vm_of(pod.metadata) if pod else ""
-        return Allocation(namespace=owner.namespace, pod=owner.pod, virtual_machine=vm)
+        return Allocation(namespace=owner.namespace, pod=owner.pod, virtual_machine=self._vm(owner))
 
     async def run(self, fresh: Callable[[], bool]) -> None:
         """Keep asking until cancelled. `fresh`: see `read`."""
@@ -135,6 +135,7 @@ class Allocations:
             or self._uid(owner)
             for device, owner in owners.items()
         }
+        self._vms = {owner: self._vm(owner) for owner in owners.values()}
         if (owners, wanting, lacking) != (self.owners, self.wanting, self.lacking):
             self.owners, self.wanting, self.lacking = owners, wanting, lacking
             self._changed()
@@ -142,6 +143,10 @@ class Allocations:
     def _has_ended(self, owner: Owner) -> bool:
         pod = self._pods.store.get(owner.pod, owner.namespace)
         return pod is not None and pod.status.phase in _ENDED
+
+    def _vm(self, owner: Owner) -> str:
+        pod = self._pods.store.get(owner.pod, owner.namespace)
+        return self._vms.get(owner, "") if pod is None else vm_of(pod.metadata)
 
     def _uid(self, owner: Owner) -> str:
         pod = self._pods.store.get(owner.pod, owner.namespace)
