@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import expect
 
 from support.chromium import Person, axe
@@ -26,6 +28,7 @@ def test_a_person_sees_live_who_holds_a_vgpu_and_finds_who_held_it(
     device = first.get_by_role("link").nth(1).inner_text()
     stop_vm(site, "default", FIRST)
     expect(first.get_by_role("time")).to_have_count(2)
+    expect(first.get_by_role("time").first).to_have_text(re.compile(r" (UTC|GMT)"))
 
     page.get_by_label("VM", exact=True).fill(f"default/{SECOND}")
     page.get_by_label("VM", exact=True).press("Enter")

@@ -3,7 +3,8 @@
 // session is over, and leaving the connection of a page that is out of sight to others.
 "use strict";
 (function () {
-  const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  // A long time names its zone; terminals and objects have UTC.
+  const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 
   function times(root) {
     for (const time of root.querySelectorAll("time[datetime]")) {
