@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+import click
 import msgspec
 
 from laneway.cli import connection, interrupts, table
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure
 from laneway.cli.output import View, show, table_view
+from laneway.core import names
+from laneway.core.history import length, moment
 from laneway.kube import config
 from laneway.kube.client import Client
 from laneway.kube.cluster import Cluster, ClusterConfig, Pem
@@ -26,6 +30,7 @@ from laneway.kube.errors import ApiError, ForbiddenError, KubeError, Unauthorize
 
 PATH = "/api/v1/history"
 _LIMIT = "1000"
+_HOW = "Write how long ago, such as 30d or 12h, or a time such as 2026-01-31T08:00:00Z"
 _COLUMNS = (
     table.Column("HOLDER"),
     table.Column("DEVICE"),
@@ -36,6 +41,9 @@ _COLUMNS = (
     table.Column("TO"),
     table.Column("NOTE"),
 )
+
+
+_FILTERS = {"vm": "VM", "device": "device", "node": "node", "namespace": "namespace"}
 
 
 class Asked(NamedTuple):
@@ -51,7 +59,8 @@ class Asked(NamedTuple):
 def show_history(
     asked: Asked, url: str, ca_file: str, output: str | None, where: ClusterChoice
 ) -> None:
-    """Print the history. Raises Failure."""
+    """Print the history. Raises Failure and click.BadParameter."""
+    _check(asked)
     vm = asked.vm
     if vm and "/" not in vm:
         vm = f"{connection.namespace_of(where)}/{vm}"
@@ -60,7 +69,44 @@ def show_history(
         fields["namespace"] = where.namespace
     query = {name: value for name, value in fields.items() if value}
     [found] = pages(query, url, ca_file, where)
-    show(_view(found), output)
+    show(_view(found, query), output)
+
+
+def _check(asked: Asked) -> None:
+    """Refuse what no entry can match. Raises click.BadParameter."""
+    if asked.vm and not all(map(names.is_object_name, asked.vm.split("/", 1))):
+        raise click.BadParameter(
+            f"--vm {asked.vm[:80]!r}: no VM can have this name. Write NAME or NAMESPACE/NAME"
+        )
+    now = int(time.time() * 1000)
+    since = begin("--since", asked.since, now) if asked.since else None
+    until = _time("--until", asked.until, now) if asked.until else None
+    if since is not None and until is not None and until <= since:
+        raise click.BadParameter(
+            f"--until {asked.until[:60]!r} is not after --since {asked.since[:60]!r}, so nothing "
+            "lies between them. Write the earlier time at --since"
+        )
+
+
+def begin(option: str, text: str, now: int) -> int:
+    """The time from which the history is wanted. Raises click.BadParameter.
+
+    Times are milliseconds since 1970.
+    """
+    found = _time(option, text, now)
+    if found >= now:
+        raise click.BadParameter(
+            f"{option} {text[:60]!r} is not in the past, and the history has nothing after now. "
+            f"{_HOW}"
+        )
+    return found
+
+
+def _time(option: str, text: str, now: int) -> int:
+    try:
+        return moment(text, now)
+    except (ValueError, OverflowError):
+        raise click.BadParameter(f"{option} {text[:60]!r} is not a time. {_HOW}") from None
 
 
 def pages(
@@ -73,6 +119,9 @@ def pages(
     address = _checked(url)
     try:
         known = config.load(where.kubeconfig, where.context)
+    except KubeError as error:  # The address of the interface has no part in this.
+        raise connection.failure(error) from error
+    try:
         ca = Pem(ca_file) if ca_file else None
         site = replace(known, cluster=Cluster(address, ca))
         asking = _asked(site, {**query, "limit": _LIMIT}, most)
@@ -127,7 +176,7 @@ def _failure(error: KubeError, url: str) -> Failure:
             )
 
 
-def _view(found: Mapping[str, Any]) -> View:
+def _view(found: Mapping[str, Any], query: Mapping[str, str]) -> View:
     items = found["items"]
     warnings = []
     if found["partial"]:
@@ -143,8 +192,31 @@ def _view(found: Mapping[str, Any]) -> View:
         [table.Section("", rows)] if rows else [],
         document=found,
         names=list(dict.fromkeys(one["device"] for one in items if one["type"] == "Held")),
-        empty="No entry. An entry appears once a VM or pod holds a device.",
+        empty=_nothing(found, query),
         warnings=warnings,
+    )
+
+
+def _nothing(found: Mapping[str, Any], query: Mapping[str, str]) -> str:
+    """What is said where there is no entry."""
+    words = "No entry that you may see" if found["partial"] else "No entry"
+    named = [f"{words} {query[one]}" for one, words in _FILTERS.items() if one in query]
+    period = [
+        f"{one} {text} ago" if length(text) is not None else f"{one} {text}"
+        for one in ("since", "until")
+        if (text := query.get(one, ""))
+    ]
+    if named:
+        words += f" of {', '.join(named)}"
+    if period:
+        words += f" {' '.join(period)}"
+    if not named and not period and not found["partial"]:
+        return f"{words}. An entry appears once a VM or pod holds a device."
+    began = found["recordedSince"]
+    return (
+        f"{words}. The history begins at {began}."
+        if began
+        else f"{words}. Nothing was recorded yet."
     )
 
 

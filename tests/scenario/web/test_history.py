@@ -147,6 +147,10 @@ async def each_sees_what_he_may_list(site: SimulatedSite) -> None:
 
     status, refused = await asked(site, site.account("stranger", vms))
     assert (status, refused["reason"]) == (403, "Forbidden")
+    assert refused["message"] == (
+        "You may not list pcideviceclaims, usbdeviceclaims, vgpudevices, so you may not see the "
+        "history. Ask an administrator of the cluster for the role laneway-view."
+    )
     status, refused = await asked(site, site.administrator, "?since=yesterday")
     assert (status, refused["reason"]) == (400, "BadRequest")
     assert "yesterday is not a time" in refused["message"]

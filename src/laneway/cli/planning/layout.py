@@ -5,6 +5,7 @@ The printed objects can be applied as they are. They name their GPUs, so no othe
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from laneway.cli import capacity_question as question
 from laneway.cli import table
 from laneway.cli.cluster_options import ClusterChoice
 from laneway.cli.errors import Failure
+from laneway.cli.history import begin
 from laneway.cli.output import View, object_name, show
 from laneway.cli.planning.seen import Past, demand_of, report
 from laneway.cli.planning.sources import fleet_of
@@ -25,7 +27,6 @@ from laneway.cli.statuses import ExitStatus
 from laneway.core import names
 from laneway.core.fleet.recommend.layout import Recommendation, recommend
 from laneway.core.fleet.recommend.solve import SolverMissingError
-from laneway.core.history import length, moment
 from laneway.core.phrases import short_name
 from laneway.views.memory import gib
 from laneway.views.recommended import layouts
@@ -52,7 +53,7 @@ def answer(
     if profiles and past.since:
         raise click.BadParameter("name profiles, or take them from the history with --since")
     if past.since:
-        _is_past(past.since)
+        begin("--since", past.since, int(time.time() * 1000))
     asked = question.requested(profiles)
     fleet = fleet_of(source, where)
     said: list[str] = []
@@ -73,21 +74,6 @@ def answer(
         said += _report(found, partly=bool(fleet.unreadable))
     show(_view(layouts(found, name), said), output)
     return ExitStatus.DONE if found.served == found.demand else ExitStatus.NO
-
-
-def _is_past(since: str) -> None:
-    """Nothing, where history can begin there; it is asked for only after the fleet."""
-    try:
-        moment(since, 0)
-    except ValueError:
-        when = False
-    else:
-        when = length(since) != 0
-    if not when:
-        raise click.BadParameter(
-            f"--since {since[:60]!r}: write how long ago, such as 30d or 12h, or a time such as "
-            "2026-01-31T08:00:00Z"
-        )
 
 
 def _view(made: list[VGPULayout], said: Sequence[str]) -> View:

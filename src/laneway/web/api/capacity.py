@@ -87,8 +87,8 @@ class Documents:
         return free_by_type(await _ledger(visit))
 
 
-async def may_look(visit: Visit) -> None:
-    """Raises Refused where the user may not see who holds devices."""
+async def may_look(visit: Visit, refusal: str = "api.forbidden") -> None:
+    """Raises Refused where the user may not see who holds devices; `refusal`: its text."""
     access = visit.user.access
     await access.load((*NEEDS, GPUS))
     failure = access.failure
@@ -98,7 +98,7 @@ async def may_look(visit: Visit) -> None:
         why = str(failure) if failure is not None else "it does not answer in time"
         raise Refused(503, "api.not_read", {"why": why}, retry=_RETRY_SECONDS)
     if lacking := [one.resource for one in NEEDS if not access.may(one)]:
-        raise Refused(403, "api.forbidden", {"resources": ", ".join(lacking)})
+        raise Refused(403, refusal, {"resources": ", ".join(lacking)})
 
 
 async def _ledger(visit: Visit) -> Ledger:

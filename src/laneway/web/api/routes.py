@@ -94,7 +94,7 @@ class Api:
         return web.Response(body=body, content_type="application/json", headers=headers)
 
     async def _history(self, _request: web.Request, visit: Visit) -> web.Response:
-        await may_look(visit)
+        await may_look(visit, "api.forbidden_history")
         try:
             document = await reading.document(visit)
         except reading.BadQueryError as error:
