@@ -139,6 +139,7 @@ def test_mig_backed_vgpus_are_refused_where_only_time_slices_are_planned(command
         (("layout", "L40S-24Q", "--seconds", "0"), "--seconds"),
         (("layout", "--since", "0d"), "--since"),
         (("layout", "--since", "-3d"), "--since"),
+        (("layout", "--since", "2999-01-01"), "--since"),
         (("moves", "L40S-24Q", "--moves", "-1"), "--moves"),
         (("moves", "L40S-24Q", "--timeout", "0"), "--timeout"),
         (("mix", "L40S-24Q", "--load", "0"), "--load"),
