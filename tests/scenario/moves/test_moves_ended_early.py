@@ -290,7 +290,7 @@ async def test_an_interrupted_move_is_undone(
     process.send_signal(signal.SIGINT)
     done = await ended(process)
     assert done.status == 130
-    assert "undone: restart default/on-node1 on node node2" in done.err
+    assert "undone: restart default/on-node1 from node node1 to node node2" in done.err
     further = "To go on from here: laneway plan moves A2-16Q --restart --apply --timeout=90"
     assert done.err.splitlines()[-1].endswith(further)
     await as_before(world, nodes)

@@ -78,6 +78,7 @@ def test_changes_of_a_file_come_first(tmp_path: Path) -> None:
         (("--from", "nothing.yaml"), "there is no such file"),
         (("--from", "l40s", "--vms", "L40S-23Q"), "no node has a resource L40S-23Q"),
         (("--from", "l40s", "--mode", "l40s-1-000001000=Fast"), "no mode 'Fast'"),
+        (("--from", "plain"), "hgx-h100, rtx-pro-6000, 6000d, a10, a100d, "),
         (("--from", "l40s", "--leave", "n"), "the fleet has no node n"),
         (("--from", "l40s", "-f", __file__), "this is not a file of changes"),
         (

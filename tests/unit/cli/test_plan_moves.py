@@ -132,7 +132,7 @@ def test_with_restart_vms_move_that_cannot_be_migrated(tmp_path: Path) -> None:
     file.write_text(write(msgspec.structs.replace(fleet, vms=vms), as_json=True))
     assert _ask("L40S-24Q", "--moves", "2", source=str(file)).return_value == 3
     asked = _ask("L40S-24Q", "--moves", "2", "--restart", source=str(file))
-    assert "  1. restart default/desk-1 on node node" in asked.output
+    assert "  1. restart default/desk-1 from node node1 to node node" in asked.output
 
 
 def test_moves_are_applied_to_a_live_cluster_only() -> None:

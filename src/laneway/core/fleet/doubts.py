@@ -16,7 +16,9 @@ from laneway.core.fleet.model import Fleet, Gpu
 from laneway.core.fleet.shape import resource_of
 from laneway.core.gpu.modes import Mode
 from laneway.core.ledger.facts import Phase
-from laneway.core.vgpu.profiles import profile, profiles_on
+from laneway.core.names import is_vgpu_resource
+from laneway.core.phrases import listed
+from laneway.core.vgpu.profiles import framebuffer_mib, profile, profiles_on
 
 _MOST = 5
 """Places that are told of one kind of doubt."""
@@ -37,6 +39,10 @@ _HOLDER = (
     "VM is real, add it to fleet.vms"
 )
 _LACKS = "What it has is missing in the plan. Add the device to the file, or export it again"
+_NOT_OFFERED = (
+    "What it has is missing in the plan. Correct the name of the profile, or add the GPU to the "
+    "file"
+)
 _NODE = "Add the node to fleet.nodes, or correct the name"
 _NO_PROFILE = (
     "The plan does not know how large it is. Write the name that the driver has for it, such as "
@@ -79,9 +85,13 @@ def _vms(fleet: Fleet, held: defaultdict[str, Counter[str]]) -> Iterator[tuple[s
             continue
         for resource, count in vm.requests.items():
             has = held[vm.name][resource] if vm.name in held else 0
-            if resource in known and has < count:
-                words = f"it runs with {count} x {resource}, and the file has {has} that it holds"
-                yield _LACKS, f"fleet.vms[{number}].requests: {words}"
+            if has >= count:
+                continue
+            place = f"fleet.vms[{number}].requests: it runs with {count} x {resource[:80]}"
+            if resource in known:
+                yield _LACKS, f"{place}, and the file has {has} that it holds"
+            elif is_vgpu_resource(resource):
+                yield _NOT_OFFERED, f"{place}, and no GPU of the file has this profile"
 
 
 def _profiles(where: str, gpu: Gpu) -> Iterator[tuple[str, str]]:
@@ -102,3 +112,19 @@ def _profiles(where: str, gpu: Gpu) -> Iterator[tuple[str, str]]:
         elif gpu.mode and known.mig_backed != in_instances:
             words = f"{vgpu.profile} cannot be on a GPU in the mode {gpu.mode}"
             yield _OTHER_MODE, f"{place}: {words}"
+    if gpu.mode == Mode.SAME_SIZE:
+        yield from _sizes(where, gpu)
+
+
+def _sizes(where: str, gpu: Gpu) -> Iterator[tuple[str, str]]:
+    """A GPU in the mode SameSize that carries two sizes: an agent may have reported half a change.
+
+    That an export can be so is why it is no contradiction.
+    """
+    by_size: dict[int, str] = {}
+    for vgpu in gpu.vgpus:
+        if size := framebuffer_mib(vgpu.profile):
+            by_size.setdefault(size, vgpu.profile)
+    if len(by_size) > 1:
+        words = f"{listed(by_size.values())} have different sizes, and the GPU is in the mode"
+        yield _OTHER_MODE, f"{where}.vgpus: {words} {gpu.mode}"

@@ -89,7 +89,7 @@ def board_named(kind: str, servers: Iterable[str] = ()) -> str:
         return known[kind]
     meant = closest(kind, [*servers, *known]) or (*servers, *sorted(known))
     what = "board or server" if servers else "board"
-    raise MadeUpError(f"no {what} {kind[:60]!r} is known. Use {listed(meant)}")
+    raise MadeUpError(f"no {what} {kind[:60]!r} is known. Use {listed(dict.fromkeys(meant))}")
 
 
 def made_up_gpu(node: str, board: str, slot: int) -> Gpu:

@@ -21,6 +21,8 @@ from laneway.core.mig.profiles import bare_name
 from laneway.core.phrases import counted, few, line, listed
 from laneway.core.vgpu.profiles import profiles_on
 
+_MAIN_DOMAIN = "0000:"
+"""Of PCI; people leave it out of an address."""
 MOST_INSTANCES = 64
 """Of one kind on a GPU; no card takes as many."""
 
@@ -74,6 +76,7 @@ def _named(fleet: Fleet, chosen: Iterable[str]) -> set[str]:
     names = {}
     for gpu in fleet.gpus:
         names[gpu.name] = names[f"{gpu.node}/{gpu.address}"] = gpu.name
+        names[f"{gpu.node}/{gpu.address.removeprefix(_MAIN_DOMAIN)}"] = gpu.name
     found = set()
     for name in chosen:
         known(name, names, "GPU")

@@ -67,7 +67,10 @@ def move(one: Move) -> str:
         case How.MIGRATE:
             return f"migrate {one.vm} from node {one.source} to node {one.target}: {to}"
         case How.RESTART:
-            return f"restart {one.vm} on node {one.target}: {to}"
+            stays = one.source == one.target
+            moved = f"from node {one.source} to node {one.target}"
+            where = f"on node {one.target}" if stays else moved
+            return f"restart {one.vm} {where}: {to}"
         case How.STOPPED:
             return f"reserve for the stopped {one.vm} on node {one.target}: {on}"
 

@@ -240,6 +240,28 @@ def test_a_vgpu_in_a_mode_that_has_no_such_vgpus_is_told() -> None:
     assert "NVIDIA L40S-24Q cannot be on a GPU in the mode MIGBacked" in first
 
 
+def test_a_running_vm_with_a_profile_of_no_gpu_of_the_file_is_told() -> None:
+    document = _renamed("gpus.0.vgpus.0.holder", "")
+    asks = document.replace(b"nvidia.com/NVIDIA_L40S-24Q", b"nvidia.com/NVIDIA_L40S-25Q")
+    [told] = read(asks).unreadable
+    assert told == (
+        "fleet.vms[0].requests: it runs with 1 x nvidia.com/NVIDIA_L40S-25Q, and no GPU of the "
+        "file has this profile. What it has is missing in the plan. Correct the name of the "
+        "profile, or add the GPU to the file"
+    )
+
+
+def test_two_sizes_on_a_gpu_of_one_size_are_told() -> None:
+    document = msgspec.json.decode(_renamed("gpus.0.vgpus.1.profile", "NVIDIA L40S-8Q"))
+    [told] = read(msgspec.json.encode(document)).unreadable
+    assert told == (
+        "fleet.gpus[0].vgpus: NVIDIA L40S-24Q, NVIDIA L40S-8Q have different sizes, and the GPU is "
+        "in the mode SameSize. Correct the mode, or the profile"
+    )
+    document["fleet"]["gpus"][0]["mode"] = "MixedSize"
+    assert read(msgspec.json.encode(document)).unreadable == ()
+
+
 def test_many_alike_are_counted() -> None:
     vgpus = tuple(Vgpu(name=f"v{n}", profile="NVIDIA L40S-1Q", holder="d/x") for n in range(20))
     gpu = msgspec.structs.replace(_BASE.gpus[0], vgpus=vgpus)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from laneway.core.fleet.changes import AddVms, Change, SetMode
 from laneway.core.fleet.model import Fleet
-from laneway.core.fleet.moves import Moves, Outcome, least_moves
+from laneway.core.fleet.movable import How
+from laneway.core.fleet.moves import Leg, Move, Moves, Outcome, least_moves
 from laneway.core.fleet.what_if import Answer, what_if
 from laneway.views.planning import moves as move_words
 from laneway.views.planning import what_if as words
@@ -49,3 +50,11 @@ def test_no_moves_is_told_otherwise_than_a_search_that_ended() -> None:
     assert move_words.headline(ended).startswith("Not known")
     assert list(move_words.proved(ended)) == ["proved: there is no room after 1 move or fewer"]
     assert list(move_words.staying(ended)) == ["not moved, as a pod cannot be moved: d/1"]
+
+
+def test_a_restart_says_from_where_unless_the_vm_stays_on_its_node() -> None:
+    legs = (Leg("v", "NVIDIA L40S-12Q", "n1-a", "n2-a"),)
+    away = Move("d/a", How.RESTART, "n1", "n2", legs)
+    assert move_words.move(away) == "restart d/a from node n1 to node n2: L40S-12Q to n2-a"
+    near = Move("d/a", How.RESTART, "n1", "n1", legs)
+    assert move_words.move(near) == "restart d/a on node n1: L40S-12Q to n2-a"
