@@ -23,7 +23,7 @@ from laneway.core.gpu.modes import Mode
 from laneway.core.ledger.facts import Phase
 
 _NOT_MIGRATABLE = "it is not live-migratable"
-_SELECTOR = "its node selector allows no other GPU"
+_SELECTOR = "its node selector keeps it from other GPUs"
 _NO_TARGET = "no other GPU can carry its vGPUs"
 _NOT_KNOWN = "it is not known whether it is live-migratable"
 _SHARED = (*board.SHARED_BY_TIME, Mode.MIG_BACKED)
@@ -140,19 +140,19 @@ def may_go(
 
 
 def bound(fleet: Fleet, movable: Iterable[Unit]) -> dict[str, str]:
-    """The VMs that could be moved if there were another GPU for them, and why there is none."""
+    """The VMs that could be moved to more GPUs but for their selector, or to none at all."""
     nodes = {node.name: node for node in fleet.nodes}
-    takes = takes_vgpus(fleet)
+    takes = takes_vgpus(fleet, in_instances=True)
     open_ = [gpu for gpu, one in zip(fleet.gpus, takes, strict=True) if one]
 
     @cache
-    def on_chosen(selector: frozenset[tuple[str, str]]) -> list[list[Gpu]]:
+    def on_nodes(selector: frozenset[tuple[str, str]], chosen: bool) -> list[list[Gpu]]:
         """Alike but for their places, so one of each kind answers for all."""
         named = {name for name, node in nodes.items() if selector <= node.labels.items()}
         alike: dict[object, list[Gpu]] = defaultdict(list)
         for gpu in open_:
-            if not selector or gpu.node in named:
-                key = gpu.device, gpu.subsystem, gpu.profiles, gpu.ecc, gpu.driver
+            if (not selector or gpu.node in named) is chosen:
+                key = gpu.device, gpu.subsystem, gpu.profiles, gpu.ecc, gpu.driver, gpu.mode
                 alike[key].append(gpu)
         return list(alike.values())
 
@@ -162,16 +162,17 @@ def bound(fleet: Fleet, movable: Iterable[Unit]) -> dict[str, str]:
         target = next((gpu for gpu in alike if place(gpu) != place(source)), None)
         return target is not None and may_go(unit, leg, source, target, nodes)
 
-    def has_target(unit: Unit) -> bool:
-        kinds = on_chosen(frozenset(unit.selector.items()))
+    def has_target(unit: Unit, selector: Mapping[str, str], *, chosen: bool) -> bool:
+        kinds = on_nodes(frozenset(selector.items()), chosen)
         return all(any(reaches(unit, leg, alike) for alike in kinds) for leg in unit.legs)
 
     found: dict[str, str] = {}
     for unit in movable:
-        if not has_target(unit):
-            anywhere = msgspec.structs.replace(unit, selector={})
-            chosen = bool(unit.selector) and has_target(anywhere)
-            found[unit.vm] = _SELECTOR if chosen else _NO_TARGET
+        anywhere = msgspec.structs.replace(unit, selector={})
+        if unit.selector and has_target(anywhere, unit.selector, chosen=False):
+            found[unit.vm] = _SELECTOR
+        elif not has_target(unit, unit.selector, chosen=True):
+            found[unit.vm] = _NO_TARGET
     return found
 
 

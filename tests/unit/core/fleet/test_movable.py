@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -40,21 +42,24 @@ def _fleets(draw: st.DrawFn) -> Fleet:
 
 
 @given(_fleets())
-def test_a_vm_is_bound_exactly_where_no_gpu_may_be_its_target(fleet: Fleet) -> None:
+def test_a_vm_is_bound_exactly_where_its_selector_or_all_gpus_refuse_it(fleet: Fleet) -> None:
     movable, _ = units(fleet)
     nodes = {node.name: node for node in fleet.nodes}
     open_ = [one for one, takes in zip(fleet.gpus, takes_vgpus(fleet), strict=True) if takes]
 
-    def goes(vm: str, selector: dict[str, str]) -> bool:
+    def targets(vm: str, selector: Mapping[str, str]) -> set[str]:
         unit = replace(movable[vm], selector=selector)
         [leg] = unit.legs
-        return any(may_go(unit, leg, fleet.gpus[leg.gpu], one, nodes) for one in open_)
+        source = fleet.gpus[leg.gpu]
+        return {one.name for one in open_ if may_go(unit, leg, source, one, nodes)}
 
-    expected = {
-        vm: "selector" if goes(vm, {}) else "no other GPU"
-        for vm, unit in movable.items()
-        if not goes(vm, dict(unit.selector))
-    }
+    expected = {}
+    for vm, unit in movable.items():
+        chosen = targets(vm, unit.selector)
+        if targets(vm, {}) - chosen:
+            expected[vm] = "selector"
+        elif not chosen:
+            expected[vm] = "no other GPU"
     found = bound(fleet, movable.values())
     assert found.keys() == expected.keys()
     assert all(words in found[vm] for vm, words in expected.items())

@@ -134,7 +134,7 @@ def test_a_vm_without_another_gpu_to_go_to_is_told() -> None:
         ),
     )
     assert least_moves(there, {Q16: 1}).stay == {
-        "d/x": "its node selector allows no other GPU",
+        "d/x": "its node selector keeps it from other GPUs",
         "pod d/p": "a pod cannot be moved",
     }
     alone = msgspec.structs.replace(there, gpus=gpus[:1])
