@@ -38,6 +38,7 @@ from laneway.roles.install import install_crds
 from laneway.sim.faults import Killed
 from laneway.sim.host import SimulatedHost
 from laneway.sim.spec import build, parse_spec
+from laneway.simcluster.kubevirt.install import install as install_kubevirt
 from support.caches import caught_up
 from support.commands import Laneway, shell
 from support.control_plane import DATABASE, SECONDS, embedded, given, until_served
@@ -377,6 +378,8 @@ async def _reviewed(folder: Path, tracer: Tracer | None) -> AsyncIterator[Cluste
 @pytest.fixture
 async def world(cluster: Cluster, kubevirt_installed: Path, tmp_path: Path) -> AsyncIterator[World]:
     """Scheduler, KubeVirt and manager; `world.add` adds a node with its kubelet and agent."""
+    if REAL:  # Tests that share the server may have removed it.
+        await install_kubevirt(cluster.client)
     async with started(cluster, tmp_path / "world") as world:
         yield world
 
