@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from laneway.api import VGPULayout
+from laneway.api import VGPUDevice, VGPULayout
 from laneway.controllers.timing import Timing
 from laneway.kube.resource import served
 from support.kubectl import Kubectl
@@ -43,9 +43,19 @@ async def test_a_layout_removes_another_vgpu_than_one_that_a_vm_at_rest_names(
     await world.until(
         served(VGPULayout), "desktops", lambda one: [g.state for g in one.status.gpus] == ["Done"]
     )
-    for name in (VGPU, OTHER):
-        spec = (await admin.get("vgpudevice", name))["spec"]
-        assert spec.get("enabled", False) is (name == kept)
+    [goes] = {VGPU, OTHER} - {kept}
+
+    def is_off(one: Any) -> bool:
+        return not one.spec.enabled and not one.status.vgpu_status
+
+    await world.until(served(VGPUDevice), goes, is_off)
+    assert (await admin.get("vgpudevice", kept))["spec"]["enabled"] is True
+    # As much is put back where the other one is enabled again past admission.
+    again = {"spec": {"enabled": True, "vGPUTypeName": "NVIDIA A2-8Q"}}
+    await world.cluster.own.patch(served(VGPUDevice), goes, again)
+    await world.until(served(VGPUDevice), goes, lambda one: bool(one.status.vgpu_status))
+    await world.until(served(VGPUDevice), goes, is_off)
+    assert (await admin.get("vgpudevice", kept))["spec"]["enabled"] is True
 
 
 @pytest.mark.slow

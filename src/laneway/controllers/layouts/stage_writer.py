@@ -171,6 +171,7 @@ class StageWriter:
         refusal = await self._lower.write(patches, layout, is_back=back)
         if refusal is None:
             return Looked(entry, None), None
+        self._put_back.pop(key, None)  # It was not put back, and another vGPU may go at once.
         blank = accepted_entry(case.blank, layout)
         return Looked(projection.refused(blank, (refusal,), layout), retry), refusal
 

@@ -250,8 +250,8 @@ def all_have_places(held: tuple[Carried, ...], wanted: tuple[str, ...], slices: 
                 and len(inside) < per_instance(vgpu, kind)
             )
         else:
-            every = [*there.items(), (start, kind)]
-            units = [at for first, one in every for at in range(first, first + one.size)]  # type: ignore[arg-type,operator]
+            every = [*((at, one) for at, one in there.items() if at is not None), (start, kind)]
+            units = [at for first, one in every for at in range(first, first + one.size)]
             possible = (
                 len(units) == len({*units})
                 and sum(compute_slices(one.name) for _, one in every) <= slices
